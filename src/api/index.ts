@@ -40,6 +40,7 @@ export {
 export * from "./conv.ts";
 export * from "./coupling.ts";
 export * from "./create.ts";
+export * from "./cumulative.ts";
 export { type CustomJvpRule, type CustomVjpRule, checkpoint, customJvp, customVjp } from "./custom.ts";
 export * from "./einsum.ts";
 export * from "./elementwise.ts";
@@ -79,9 +80,35 @@ export * from "./reduce.ts";
 export type { CompileOptions, PlanEffort, PlanningOptions, PlanProgress } from "./request.ts";
 export * from "./reversible.ts";
 export { type LoadOptions as LoadFileOptions, load, loadFrom, type SaveOptions, save, saveTo } from "./save.ts";
+export {
+  maskedFill,
+  scatterMax,
+  scatterMaxAlong,
+  scatterMin,
+  scatterMinAlong,
+  scatterMul,
+  scatterMulAlong,
+  scatterSet,
+  scatterSetAlong,
+  segmentMax,
+  segmentMean,
+  segmentMin,
+  segmentSum,
+} from "./scatter.ts";
 export { scope } from "./scope.ts";
+export * from "./search.ts";
 export * from "./shape.ts";
-export { argsort, type SortOptions, sort, type TopK, type TopKOptions, topK } from "./sort.ts";
+export {
+  argsort,
+  median,
+  type QuantileOptions,
+  quantile,
+  type SortOptions,
+  sort,
+  type TopK,
+  type TopKOptions,
+  topK,
+} from "./sort.ts";
 export * from "./special.ts";
 export { specsOf } from "./specs-of.ts";
 export { type TrainLoopOptions, type TrainLoopResult, trainLoop } from "./train-loop.ts";

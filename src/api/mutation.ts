@@ -7,7 +7,6 @@
  * split, diagonal). Everything else makes a tensor of its own.
  */
 
-import { grouped } from "../base/errors.ts";
 import { type Shape, tensorType, typeText } from "../ir/type.ts";
 import { isIndexType } from "../kernel/dtype.ts";
 import { describe, fail } from "../trace/arguments.ts";
@@ -15,12 +14,11 @@ import { isRepeated, rootOf } from "../trace/cell.ts";
 import { numberOf, Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive, type Trace } from "../trace/trace.ts";
 import { ownCopy } from "./apply.ts";
-import { arange } from "./create.ts";
-import { add, div, equal, greaterEqual, less, logicalAnd, maximum, mul, neg, where } from "./elementwise.ts";
+import { div, greaterEqual, less, logicalAnd, maximum, mul, neg, where } from "./elementwise.ts";
 import { dynamicSlice, dynamicUpdate, scatterAdd, take } from "./indexing.ts";
-import { broadcastToShape, constantOf, fromRows, fullOf, isRows, type TensorLike } from "./operands.ts";
-import { any } from "./reduce.ts";
-import { expandDims, type Range, reshape, slice } from "./shape.ts";
+import { broadcastToShape, constantOf, fromRows, isRows, type TensorLike } from "./operands.ts";
+import { lastSources } from "./scatter.ts";
+import { type Range, reshape, slice } from "./shape.ts";
 
 /**
  * Where to change a tensor: a row by its number (negative ones count from the end), ranges along the first axes as in
@@ -103,31 +101,18 @@ function withRow(name: string, x: Tensor, row: Tensor, value: TensorLike): Tenso
   return dynamicUpdate(x, where(inside, update, dynamicSlice(x, starts, [1, ...rest])), starts);
 }
 
-/** Most rows that are set at once: all pairs of them are compared. */
-const MOST_ROWS = 2 ** 15;
-
 /**
  * Several rows replaced, of equal numbers by the last. Who is last is found first, so that every row has one source and is
  * copied from there, bit by bit; values that lose have no derivative:
  *
- *   rows   2 0 2        kept  -1 0 2        source of each row  1 · 2 ·        · stays
+ *   rows   2 0 2        source of each row  1 · 2 ·        · stays
  */
 function withRows(name: string, x: Tensor, rows: Tensor, value: TensorLike): Tensor {
   const [extent, ...rest] = x.shape as [number, ...number[]];
   const count = rows.elements;
   const updates = reshape(valueFor(name, x, [...rows.shape, ...rest], value), [count, ...rest]);
   if (extent === 0 || count === 0) return x;
-  if (count > MOST_ROWS) {
-    fail("InvalidArgument", `${name}: ${grouped(count)} rows at once`, `set at most ${grouped(MOST_ROWS)} at once`);
-  }
-  const given = reshape(rows, [count]);
-  const order = arange(count);
-  const later = logicalAnd(
-    equal(expandDims(given, 1), expandDims(given, 0)),
-    less(expandDims(order, 1), expandDims(order, 0)),
-  );
-  const kept = where(any(later, 1), -1, given);
-  const source = scatterAdd(fullOf("i32", [extent], -1), kept, add(order, 1));
+  const source = lastSources(rows, extent);
   const stays = reshape(less(source, 0), [extent, ...rest.map(() => 1)]);
   return where(stays, x, take(updates, maximum(source, 0)));
 }

@@ -32,6 +32,7 @@ export {
 export * from "../api/conv.ts";
 export * from "../api/coupling.ts";
 export * from "../api/create.ts";
+export * from "../api/cumulative.ts";
 export { type CustomJvpRule, type CustomVjpRule, checkpoint, customJvp, customVjp } from "../api/custom.ts";
 export * from "../api/einsum.ts";
 export * from "../api/elementwise.ts";
@@ -68,9 +69,35 @@ export * from "../api/reduce.ts";
 export type { CompileOptions, PlanningOptions, PlanProgress } from "../api/request.ts";
 export * from "../api/reversible.ts";
 export { type LoadOptions as LoadFileOptions, load, loadFrom, type SaveOptions, save, saveTo } from "../api/save.ts";
+export {
+  maskedFill,
+  scatterMax,
+  scatterMaxAlong,
+  scatterMin,
+  scatterMinAlong,
+  scatterMul,
+  scatterMulAlong,
+  scatterSet,
+  scatterSetAlong,
+  segmentMax,
+  segmentMean,
+  segmentMin,
+  segmentSum,
+} from "../api/scatter.ts";
 export { scope } from "../api/scope.ts";
+export * from "../api/search.ts";
 export * from "../api/shape.ts";
-export { argsort, type SortOptions, sort, type TopK, type TopKOptions, topK } from "../api/sort.ts";
+export {
+  argsort,
+  median,
+  type QuantileOptions,
+  quantile,
+  type SortOptions,
+  sort,
+  type TopK,
+  type TopKOptions,
+  topK,
+} from "../api/sort.ts";
 export * from "../api/special.ts";
 export { specsOf } from "../api/specs-of.ts";
 export { type TrainLoopOptions, type TrainLoopResult, trainLoop } from "../api/train-loop.ts";

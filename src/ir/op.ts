@@ -4,7 +4,7 @@
  */
 
 import type { Expr, Index } from "../kernel/expr.ts";
-import type { Combine, Span, Window, Within } from "../kernel/loops.ts";
+import type { Accumulation, Combine, Span, Window, Within } from "../kernel/loops.ts";
 import type { Position } from "../kernel/position.ts";
 import type { Build } from "./build.ts";
 import type { Control, Wiring } from "./control.ts";
@@ -194,6 +194,8 @@ export type Lowering<A> =
       /** Inputs that are the body and, where there is one, the scale. */
       readonly body: number;
       readonly scale: number | null;
+      /** Default: add. Others take the place of the sum, from their identity on, and have no scale. */
+      readonly combine?: Accumulation;
       axis(inTypes: readonly TensorType[], attrs: A): number;
       readonly reverse: (attrs: A) => boolean;
     }
@@ -205,6 +207,8 @@ export type Lowering<A> =
   /** Copy of input 0 with element `target(u)` increased by `value(u)` for every u in `updates`; null drops the update. */
   | {
       readonly kind: "scatter";
+      /** Default: add. */
+      readonly combine?: Accumulation;
       updates(inTypes: readonly TensorType[], attrs: A): readonly number[];
       target(
         c: LowerContext<A>,

@@ -219,9 +219,10 @@ function runScan(nest: ScanNest, env: Environment): void {
   const scale = nest.scale && program.number(nest.scale);
   const body = program.number(nest.body);
   const store = storing(nest.stores, env);
-  const [add, mul] = [numberFn("add", nest.dtype), numberFn("mul", nest.dtype)];
+  const { combine = "add", dtype } = nest;
+  const [add, mul] = [numberFn(combine, dtype), numberFn("mul", dtype)];
   forEach(nest.loops, env, () => {
-    let sum = 0;
+    let sum = identityOf(combine, dtype);
     forEach([nest.along], env, () => {
       program.run();
       sum = add(scale ? mul(sum, scale()) : sum, body());
@@ -279,7 +280,7 @@ function runScatter(nest: ScatterNest, env: Environment): void {
   const target = at(env.buffers, nest.operand);
   const write = writerTo(nest.operand, env);
   const numberOf = elementReader(at(env.types, nest.operand));
-  const add = numberFn("add", nest.value.dtype);
+  const add = numberFn(nest.combine ?? "add", nest.value.dtype);
   forEach(nest.loops, env, () => {
     guards.run();
     if (!within.every(({ index, lo, hi }) => lo <= index() && index() < hi)) return;

@@ -5,9 +5,9 @@
  *
  *   map       for loops:                       stores
  *   reduce    for loops: acc = ⊕ over reduce of body;   stores (which may use acc)
- *   scan      for loops: acc = 0; for along: acc = acc · scale + body; stores
+ *   scan      for loops: acc = 0; for along: acc = acc · scale + body, or acc ⊕ body; stores
  *   contract  for batch, rows, cols: acc = Σ over depth of a · b;   stores     the part of the depth may be data (Span)
- *   scatter   for loops: if bounds: operand[index] += value          in loop order, one after the other
+ *   scatter   for loops: if bounds: operand[index] ⊕= value          in loop order, one after the other
  *   shuffle   the permutation that a sequence of random bits encodes
  *   sort      for loops: the numbers of the elements along a row in the order of their keys; stores for the first of them
  *   attend    softmax(scores of queries and keys) · values, or its derivatives, block by block (attend.ts)
@@ -41,6 +41,9 @@ export interface Store {
 }
 
 export type Combine = "add" | "mul" | "max" | "min" | "or" | "and";
+
+/** How running values and scattered ones are combined; sums where nothing is said. */
+export type Accumulation = Exclude<Combine, "or" | "and">;
 
 /** The operand that is the nest's workspace while it runs, where a target asked for one. */
 interface Workspaced {
@@ -84,6 +87,8 @@ export interface ScanNest extends Workspaced {
   readonly loops: readonly LoopVar[];
   readonly along: LoopVar;
   readonly dtype: Accumulator;
+  /** Default: add. Others start from their identity and have no scale. */
+  readonly combine?: Accumulation;
   /** Factor of the accumulator before the body is added; null: none. Product and sum are both rounded. */
   readonly scale: Expr | null;
   readonly body: Expr;
@@ -157,6 +162,8 @@ export interface ContractNest {
 export interface ScatterNest extends Workspaced {
   readonly kind: "scatter";
   readonly loops: readonly LoopVar[];
+  /** Default: add. */
+  readonly combine?: Accumulation;
   readonly bounds: readonly Bound[];
   readonly operand: number;
   readonly index: Index;

@@ -117,7 +117,7 @@ function writeNest(nest: Nest, p: Printer): void {
           : `along ${loopsText([nest.along])}`;
       p.lines.push(`  ${nest.kind} ${loopsText(nest.loops)} | ${over}: ${nest.dtype}`);
       if (nest.kind === "scan" && nest.scale) p.lines.push(`    acc · ${p.expr(nest.scale)} ⊕ ${p.expr(nest.body)}`);
-      else p.lines.push(`    acc ⊕ ${p.expr(nest.body)}`);
+      else p.lines.push(`    acc ${nest.kind === "scan" && nest.combine ? nest.combine : "⊕"} ${p.expr(nest.body)}`);
       p.stores(nest.stores);
       return;
     }
@@ -140,7 +140,9 @@ function writeNest(nest: Nest, p: Printer): void {
     case "scatter": {
       p.lines.push(`  scatter ${loopsText(nest.loops)}`);
       const value = p.expr(nest.value);
-      p.lines.push(`    if ${p.bounds(nest.bounds)}: ${p.access(nest.operand, nest.index)} += ${value}`);
+      p.lines.push(
+        `    if ${p.bounds(nest.bounds)}: ${p.access(nest.operand, nest.index)} ${nest.combine ?? "+"}= ${value}`,
+      );
       return;
     }
     case "shuffle":

@@ -7,10 +7,10 @@
  *
  * An f64 has two words, the low one with its highest bit inverted, since it is an unsigned number.
  */
-import { InternalError } from "../base/invariant.ts";
+import { InternalError, invariant } from "../base/invariant.ts";
 import type { ScalarType } from "./dtype.ts";
 import { constant, type Expr } from "./expr.ts";
-import { and, bitcast, convert, eq, lt, ne, not, pick, shrS, shrU, xor } from "./scalar-ops.ts";
+import { and, bitcast, convert, eq, lt, ne, not, or, pick, shrS, shrU, xor } from "./scalar-ops.ts";
 
 const SIGN_BIT = -0x80000000;
 const GREATEST = 0x7fffffff;
@@ -46,4 +46,12 @@ const WORDS: Record<ScalarType, (x: Expr) => readonly Expr[]> = {
 /** The words of an element, the highest first. */
 export function sortWords(x: Expr, descending: boolean): readonly Expr[] {
   return WORDS[x.dtype](x).map((word) => (descending ? not(word) : word));
+}
+
+/** Whether words come before others, compared one after the other; as many of each. */
+export function wordsBefore(words: readonly Expr[], others: readonly Expr[]): Expr {
+  const [[word, ...more], [other, ...rest]] = [words, others];
+  invariant(word && other, () => "words of nothing");
+  const first = lt(word, other);
+  return more.length === 0 ? first : or(first, and(eq(word, other), wordsBefore(more, rest)));
 }

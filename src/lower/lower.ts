@@ -208,6 +208,7 @@ function scanNests(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: 
   return [
     {
       kind: "scan",
+      ...(lower.combine ? { combine: lower.combine } : {}),
       loops: all.filter((_, i) => i !== axis),
       along,
       dtype,
@@ -358,6 +359,7 @@ function scatterNests(
     copyNest(c, context),
     {
       kind: "scatter",
+      ...(lower.combine ? { combine: lower.combine } : {}),
       loops: updateCounters,
       bounds: target.bounds,
       operand: c.outputOperand(0),

@@ -49,10 +49,11 @@ import { record } from "./record.ts";
 import { all, any, reduceMax, reduceMin, reduceProd } from "./reduce.ts";
 import { floorDiv, fmod, remainder, shiftLeft, shiftRight, trunc } from "./remainder.ts";
 import { rewind } from "./rewind.ts";
-import { cumsum, linearScan } from "./scan.ts";
+import { cummax, cummin, cumsum, linearScan } from "./scan.ts";
+import { scatterMax, scatterMaxAlong, scatterMin, scatterMinAlong, scatterMul, scatterMulAlong } from "./scatter.ts";
 import { cast, stopGradient, where } from "./select.ts";
 import { pad, slice, sliceAdd, sliceUpdate } from "./slice.ts";
-import { argsort } from "./sort.ts";
+import { argsort, searchsorted } from "./sort.ts";
 import {
   acos,
   acosh,
@@ -166,8 +167,11 @@ export const allOps: readonly AnyOp[] = [
   // scan
   cumsum,
   linearScan,
+  cummax,
+  cummin,
   // sort
   argsort,
+  searchsorted,
   // movement
   reshape,
   transpose,
@@ -186,6 +190,12 @@ export const allOps: readonly AnyOp[] = [
   scatterAdd,
   gather,
   scatterAddAlong,
+  scatterMax,
+  scatterMin,
+  scatterMul,
+  scatterMaxAlong,
+  scatterMinAlong,
+  scatterMulAlong,
   // dynamic
   dynamicSlice,
   dynamicUpdate,

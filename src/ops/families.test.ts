@@ -121,7 +121,8 @@ function kernelOf(op: AnyOp, inTypes: readonly TensorType[], attrs: unknown, fla
     const u = over(lower.updates(inTypes, attrs), "u");
     nests.push({ kind: "map", loops, stores: [{ operand: out, index: at.linear, value: inputs[0]!(at) }] });
     const value = lower.value(c, u.at);
-    nests.push({ kind: "scatter", loops: u.loops, ...lower.target(c, u.at), operand: out, value });
+    const { combine = "add" } = lower;
+    nests.push({ kind: "scatter", loops: u.loops, combine, ...lower.target(c, u.at), operand: out, value });
   } else if (lower.kind === "update") {
     const u = over(lower.updates(inTypes, attrs), "u");
     nests.push({ kind: "map", loops, stores: [{ operand: out, index: at.linear, value: inputs[0]!(at) }] });

@@ -50,7 +50,7 @@ function checkedIndex(raw: Expr, extent: number): { readonly bound: Bound; reado
  * stands among the indices, and which element of x belongs to it once the index is known. One rule for the kernels, on
  * index expressions, and for the reference, on numbers.
  */
-interface Pairing {
+export interface Pairing {
   /** Shape of the result of the read. */
   shape(x: Shape, indices: Shape, axis: number): Shape;
   indexAt<I>(idx: readonly I[], indexRank: number, axis: number): readonly I[];
@@ -70,7 +70,7 @@ const alongAxis: Pairing = {
 };
 
 /** Bounds on, and position of, the element of x that belongs to position `at`. */
-function pairedElement<A extends AxisAttrs>(pairing: Pairing, c: LowerContext<A>, at: Position) {
+export function pairedElement<A extends AxisAttrs>(pairing: Pairing, c: LowerContext<A>, at: Position) {
   const [{ shape }, indices] = [item(c.inTypes, 0), item(c.inTypes, 1)];
   const { axis } = c.attrs;
   const rank = indices.shape.length;
@@ -80,7 +80,7 @@ function pairedElement<A extends AxisAttrs>(pairing: Pairing, c: LowerContext<A>
 }
 
 /** Element number in x that belongs to multi-index `idx`, or -1 where its index is out of range. */
-function pairedNumber(pairing: Pairing, types: readonly TensorType[], indices: Reference, axis: number) {
+export function pairedNumber(pairing: Pairing, types: readonly TensorType[], indices: Reference, axis: number) {
   const [x, of] = [item(types, 0).shape, item(types, 1).shape];
   return (idx: readonly number[]): number => {
     const index = item(indices, elementAt(of, pairing.indexAt(idx, of.length, axis)));
@@ -88,7 +88,7 @@ function pairedNumber(pairing: Pairing, types: readonly TensorType[], indices: R
   };
 }
 
-interface PairSpec {
+export interface PairSpec {
   readonly pairing: Pairing;
   /** Of the read. */
   readonly strips: StripForms<ReadAttrs>;
@@ -175,23 +175,28 @@ function reading(name: string, spec: PairSpec, adding: () => OpDef<AxisAttrs>): 
   });
 }
 
+/** The type of x, where indices and updates fit it. */
+export function requireUpdates(name: string, spec: PairSpec, inputs: readonly TensorType[], axis: number): TensorType {
+  requireInputs(name, ["x", "indices", "updates"], inputs);
+  const [x, indices, updates] = [item(inputs, 0), item(inputs, 1), item(inputs, 2)];
+  requireDomain(name, "number", [x]);
+  spec.check(name, x, indices, axis);
+  requireSameDtype(name, ["x", "updates"], x, updates);
+  const wanted = tensorType(x.dtype, spec.pairing.shape(x.shape, indices.shape, axis));
+  if (sameShape(wanted.shape, updates.shape)) return x;
+  const summary =
+    `${name}: updates are ${typeText(updates)}, but x ${typeText(x)} with ` +
+    `indices ${typeText(indices)} on axis ${axis} takes ${typeText(wanted)}`;
+  throw new TidemarkError("ShapeMismatch", summary, { help: "reshape, transpose or broadcast the updates" });
+}
+
 function adding(name: string, spec: PairSpec, reader: () => OpDef<ReadAttrs>): OpDef<AxisAttrs> {
   const { pairing } = spec;
   return defineOp<AxisAttrs>({
     name,
     defaults: { axis: 0 },
     infer(inputs, { axis }) {
-      requireInputs(name, ["x", "indices", "updates"], inputs);
-      const [x, indices, updates] = [item(inputs, 0), item(inputs, 1), item(inputs, 2)];
-      requireDomain(name, "number", [x]);
-      spec.check(name, x, indices, axis);
-      requireSameDtype(name, ["x", "updates"], x, updates);
-      const wanted = tensorType(x.dtype, pairing.shape(x.shape, indices.shape, axis));
-      if (sameShape(wanted.shape, updates.shape)) return [x];
-      const summary =
-        `${name}: updates are ${typeText(updates)}, but x ${typeText(x)} with ` +
-        `indices ${typeText(indices)} on axis ${axis} takes ${typeText(wanted)}`;
-      throw new TidemarkError("ShapeMismatch", summary, { help: "reshape, transpose or broadcast the updates" });
+      return [requireUpdates(name, spec, inputs, axis)];
     },
     derivative: {
       kind: "multilinear",
@@ -224,7 +229,7 @@ function adding(name: string, spec: PairSpec, reader: () => OpDef<ReadAttrs>): O
   });
 }
 
-const rows: PairSpec = {
+export const rows: PairSpec = {
   pairing: byRows,
   // cut along the indices: all of x is read
   strips: ([, indices], _, attrs) =>
@@ -242,7 +247,7 @@ const rows: PairSpec = {
   ],
 };
 
-const aligned: PairSpec = {
+export const aligned: PairSpec = {
   pairing: alongAxis,
   strips: (inputs, outputs, attrs) => alongAll(inputs, outputs, attrs, [attrs.axis]),
   check(name, x, indices, axis) {

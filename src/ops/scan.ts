@@ -3,8 +3,9 @@
  *
  *   cumsum        y_i = y_(i-1) + x_i
  *   linear_scan   y_i = a_i · y_(i-1) + b_i
+ *   cummax        y_i = max(y_(i-1), x_i), and cummin
  *
- * each from y = 0 before the first element.
+ * from y = 0 before the first element, or from what no element is above (below).
  */
 
 import { at } from "../base/invariant.ts";
@@ -13,11 +14,13 @@ import type { Value } from "../ir/graph.ts";
 import type { OpDef, Reference, Sample } from "../ir/op.ts";
 import { alongAll, type StripForms } from "../ir/strips.ts";
 import { elementsOf, type TensorType, tensorType } from "../ir/type.ts";
-import { NUMBER_TYPES } from "../kernel/dtype.ts";
+import { NUMBER_TYPES, typeOf } from "../kernel/dtype.ts";
 import { requireInputs, requireOne } from "./checks.ts";
+import { fullLike } from "./create.ts";
 import { apply, defineOp, requireAxis, requireDomain, requireSame } from "./define.ts";
-import { add, mul } from "./elementwise.ts";
-import { addIn, mulIn } from "./reference.ts";
+import { add, eq, mul } from "./elementwise.ts";
+import { addIn, mulIn, samplesIn } from "./reference.ts";
+import { where } from "./select.ts";
 import { pad, slice } from "./slice.ts";
 
 export type ScanAxisAttrs = { readonly axis: number; readonly reverse: boolean };
@@ -44,7 +47,12 @@ function scanSamples(inputs: number): readonly Sample<ScanAxisAttrs>[] {
 }
 
 /** Runs a recurrence over elements: `next` has the number of an element and y of the one before. */
-function recur(type: TensorType, { axis, reverse }: ScanAxisAttrs, next: (e: number, y: number) => number): Reference {
+function recur(
+  type: TensorType,
+  { axis, reverse }: ScanAxisAttrs,
+  next: (e: number, y: number) => number,
+  from = 0,
+): Reference {
   const { shape } = type;
   const out = new Float64Array(elementsOf(shape));
   const extent = at(shape, axis);
@@ -52,7 +60,7 @@ function recur(type: TensorType, { axis, reverse }: ScanAxisAttrs, next: (e: num
   const step = reverse ? -inner : inner;
   for (let line = 0; line < elementsOf(shape.slice(0, axis)) * inner; line++) {
     const start = Math.floor(line / inner) * extent * inner + (line % inner);
-    let y = 0;
+    let y = from;
     for (let i = 0, e = reverse ? start + (extent - 1) * inner : start; i < extent; i++, e += step) {
       y = next(e, y);
       out[e] = y;
@@ -133,3 +141,66 @@ export const linearScan: OpDef<ScanAxisAttrs> = defineOp<ScanAxisAttrs>({
   },
   samples: () => scanSamples(2),
 });
+
+/**
+ * A running extremum. Its element i is x at the last place up to i where x equals it, so between two such places tangents are
+ * carried on, and cotangents add up at the first of them:
+ *
+ *   ẏ_i = ẋ_i where x_i = y_i, else ẏ_(i-1)        g_i = ȳ_i + [x_(i+1) ≠ y_(i+1)] · g_(i+1),  x̄_i = [x_i = y_i] · g_i
+ */
+function runningExtremum(name: string, combine: "max" | "min"): OpDef<ScanAxisAttrs> {
+  const parts = (b: Build, x: Value, y: Value) => {
+    const isOwn = apply(b, eq, x, y);
+    const [zero, one] = [fullLike(b, y, 0), fullLike(b, y, 1)];
+    return { isOwn, zero, carried: apply(b, where, isOwn, zero, one) };
+  };
+  return defineOp<ScanAxisAttrs>({
+    name,
+    defaults: { reverse: false },
+    infer(inputs, { axis }) {
+      const x = requireOne(name, inputs);
+      requireDomain(name, "number", inputs);
+      requireAxis(name, axis, x.shape.length);
+      return [x];
+    },
+    derivative: {
+      kind: "general",
+      jvp(b, { x, y, tangents: [t], attrs }) {
+        if (!t) return null;
+        const { isOwn, zero, carried } = parts(b, at(x, 0), y);
+        return b.call(linearScan, [carried, apply(b, where, isOwn, t, zero)], attrs);
+      },
+      vjp(b, { x, y, ct, attrs }) {
+        const { isOwn, zero, carried } = parts(b, at(x, 0), y);
+        const back = { ...attrs, reverse: !attrs.reverse };
+        return apply(b, where, isOwn, b.call(linearScan, [before(b, carried, back), ct], back), zero);
+      },
+    },
+    cost: (_, [out]) => ({ flops: out ? elementsOf(out.shape) : 0 }),
+    lower: {
+      kind: "scan",
+      body: 0,
+      scale: null,
+      combine,
+      axis: (_, attrs) => attrs.axis,
+      reverse: (attrs) => attrs.reverse,
+    },
+    evaluate({ inputs, inTypes, attrs }) {
+      const [type, x] = [at(inTypes, 0), at(inputs, 0)];
+      const { lowest, highest } = typeOf(type.dtype);
+      return [recur(type, attrs, (e, y) => Math[combine](y, at(x, e)), combine === "max" ? lowest : highest)];
+    },
+    samples: () =>
+      samplesIn(
+        NUMBER_TYPES,
+        [
+          { shape: [5], axis: 0 },
+          { shape: [2, 7, 3], axis: 1 },
+          { shape: [4, 0], axis: 1 },
+        ].map(({ shape, axis }, i) => ({ shapes: [shape], attrs: { axis, reverse: i === 1 } })),
+      ),
+  });
+}
+
+export const cummax: OpDef<ScanAxisAttrs> = runningExtremum("cummax", "max");
+export const cummin: OpDef<ScanAxisAttrs> = runningExtremum("cummin", "min");

@@ -7,6 +7,7 @@ import { networks } from "./samples/networks.ts";
 import { order } from "./samples/order.ts";
 import { products } from "./samples/products.ts";
 import { reduce } from "./samples/reduce.ts";
+import { scatters } from "./samples/scatters.ts";
 import { shape } from "./samples/shape.ts";
 import { special } from "./samples/special.ts";
 import { windows } from "./samples/windows.ts";
@@ -16,6 +17,7 @@ const families: readonly Family[] = [
   reduce,
   shape,
   indexing,
+  scatters,
   order,
   products,
   windows,

@@ -82,7 +82,8 @@ function nestOf<A>(op: OpDef<A>, c: LowerContext<A>): Nest {
       const stores = [{ operand, index: place.linear, value: acc }];
       const scale = lower.scale === null ? null : at(c.inputs, lower.scale)(place);
       const body = at(c.inputs, lower.body)(place);
-      return { kind: "scan", loops, along: at(counters, axis), dtype, scale, body, stores };
+      const combine = lower.combine ?? "add";
+      return { kind: "scan", loops, along: at(counters, axis), combine, dtype, scale, body, stores };
     }
     case "shuffle": {
       const along = loop("i", at(shape, 0));

@@ -13,7 +13,7 @@
  * halves, from one of which each pass reads, each a list of all first words, of all second ones, and of all numbers.
  */
 import { at, invariant } from "../../base/invariant.ts";
-import { call, compare, constant, type Expr, type Index, load } from "../../kernel/expr.ts";
+import { call, constant, type Expr, type Index, load } from "../../kernel/expr.ts";
 import {
   addIndex,
   linearIndex,
@@ -26,6 +26,7 @@ import {
 } from "../../kernel/index-math.ts";
 import { asExpr, type MapNest, type Operand, type SortNest, type Store } from "../../kernel/loops.ts";
 import { mapIndices } from "../../kernel/rewrite.ts";
+import { wordsBefore } from "../../kernel/sort-key.ts";
 import { product } from "../units.ts";
 import { below, counter, countersAt, isEmpty, Memories, Replacement, rowOf } from "./counters.ts";
 import { type DeviceClass, type Launch, loop, phase, type Statement, storing, where } from "./program.ts";
@@ -43,17 +44,6 @@ export const sortWorkspace = (nest: Unsorted): number =>
   isIdle(nest) ? 0 : 2 * (nest.keys.length + 1) * product(nest.loops) * nest.along.extent;
 
 const set = (operand: number, value: Expr): Statement => storing({ operand, index: ZERO, value });
-const both = (a: Expr, b: Expr): Expr => call("and", [a, b], "bool");
-
-/** Whether words come before others, compared one after the other; as many of each. */
-function isBefore(words: readonly Expr[], others: readonly Expr[]): Expr {
-  const [[word, ...more], [other, ...rest]] = [words, others];
-  invariant(word && other, () => "words of nothing");
-  const first = compare("lt", word, other);
-  return more.length === 0
-    ? first
-    : call("or", [first, both(compare("eq", word, other), isBefore(more, rest))], "bool");
-}
 
 class SortSchedule {
   readonly #nest: SortNest;
@@ -122,7 +112,7 @@ class SortSchedule {
     const fill = storing(...own.map((value, w) => ({ operand: at(shared, w), index: t, value })));
     const other = counter("other", size);
     const words = (index: Index): readonly Expr[] => shared.map((memory) => memories.read(memory, index));
-    const count = call("convert", [isBefore(words(varIndex(other)), words(t))], "i32");
+    const count = call("convert", [wordsBefore(words(varIndex(other)), words(t))], "i32");
     const add = set(before, call("add", [memories.read(before, ZERO), count], "i32"));
     const place = valueIndex(memories.read(before, ZERO), 0, size - 1);
     const keep = this.#wanted < size ? [{ index: place, lo: 0, hi: this.#wanted }] : [];
@@ -159,7 +149,11 @@ class SortSchedule {
       // with so many more, the last of them still comes before
       const last = offsetIndex(valueIndex(known, 0, kept), power - 1);
       const probe = addIndex(other, last);
-      const more = call("pick", [isBefore(wordsAt(probe), words), constant("i32", power), constant("i32", 0)], "i32");
+      const more = call(
+        "pick",
+        [wordsBefore(wordsAt(probe), words), constant("i32", power), constant("i32", 0)],
+        "i32",
+      );
       const bounds = [
         { index: last, lo: 0, hi: kept },
         { index: probe, lo: 0, hi: length },

@@ -103,7 +103,7 @@ class ScatterSchedule {
 
   /** The element of an update's column, plus what is added, rounded as if it had been stored. */
   #sum(before: Expr, value: Expr): Expr {
-    return asStored(at(this.operands, this.nest.operand).dtype, call("add", [before, value]));
+    return asStored(at(this.operands, this.nest.operand).dtype, call(this.nest.combine ?? "add", [before, value]));
   }
 
   /** Every column is a thread's, which goes through all updates. */

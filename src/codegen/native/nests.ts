@@ -1,12 +1,19 @@
 /** @file Maps, scans, scatters and shuffles as C. Reductions are in reduce.ts, products in contract.ts. */
 import { call, type Expr, type LoopVar, load } from "../../kernel/expr.ts";
-import type { MapNest, ScanNest, ScatterNest, ShuffleNest, Store } from "../../kernel/loops.ts";
+import {
+  identityOf,
+  type MapNest,
+  type ScanNest,
+  type ScatterNest,
+  type ShuffleNest,
+  type Store,
+} from "../../kernel/loops.ts";
 import { live, UNDIVIDED, type Units } from "../units.ts";
 import { emitOuter, emitRow, emitStores, operandType } from "./emit-loops.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
 import { emitTransposedMap, transposedMap } from "./map-transposed.ts";
 import type { CFile } from "./options.ts";
-import { constantText } from "./scalar.ts";
+import { combineText, constantText } from "./scalar.ts";
 
 /** Rows of maps: over all counters but the last, then along it. */
 function emitRows(
@@ -46,10 +53,13 @@ export function emitScan(em: VectorEmitter, nest: ScanNest): Units {
   if (nest.along.extent === 0 || nest.loops.some((v) => v.extent === 0)) return { count: 0, grain: 1 };
   const body = (ctx: Context): void => {
     const acc = em.code.name("acc");
-    em.code.line(`${em.type(nest.dtype)} ${acc} = ${constantText(nest.dtype, 0, em.lanes)};`);
+    const { combine = "add", dtype } = nest;
+    em.code.line(`${em.type(dtype)} ${acc} = ${constantText(dtype, identityOf(combine, dtype), em.lanes)};`);
     em.loop(nest.along, () => {
       const scaled = nest.scale ? `${acc} * ${em.emit(nest.scale, ctx)}` : acc;
-      em.code.line(`${acc} = ${scaled} + ${em.emit(nest.body, ctx)};`);
+      const body = em.emit(nest.body, ctx);
+      const next = combine === "add" ? `${scaled} + ${body}` : combineText({ combine, dtype }, scaled, body, em.lanes);
+      em.code.line(`${acc} = ${next};`);
       em.bind({ kind: "acc", dtype: nest.dtype }, acc);
       emitStores(em, nest.stores, ctx);
     });
@@ -80,7 +90,7 @@ function emitAbreast(em: VectorEmitter, counters: readonly LoopVar[], body: (ctx
 export function emitScatter(em: VectorEmitter, nest: ScatterNest): Units {
   if (nest.loops.some((v) => v.extent === 0)) return { count: 0, grain: 1 };
   const dtype = operandType(em.operands, nest.operand);
-  const sum: Expr = call("add", [load(dtype, nest.operand, nest.index), nest.value]);
+  const sum: Expr = call(nest.combine ?? "add", [load(dtype, nest.operand, nest.index), nest.value]);
   const store: Store = { operand: nest.operand, index: nest.index, value: sum };
   const loops = live(nest.loops);
   const inner = loops.at(-1) ?? null;

@@ -13,7 +13,7 @@ import { live, UNDIVIDED, type Units } from "../units.ts";
 import { emitOuter, emitStores } from "./emit-loops.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
 import { laneType } from "./options.ts";
-import { constantText, scalarText } from "./scalar.ts";
+import { combineText, constantText } from "./scalar.ts";
 
 /** Registers of a tile of columns that is summed down at once. */
 const TILE = 8;
@@ -97,11 +97,6 @@ class Accumulators {
     this.#into(total, blockSum);
     this.#each((u) => `${this.acc}[${u}] = ${total}[${u}];`);
   }
-}
-
-function combineText(nest: ReduceNest, a: string, b: string, lanes: number): string {
-  const args = [0, 1].map(() => ({ kind: "acc", dtype: nest.dtype }) as const);
-  return scalarText({ fn: nest.combine, args, dtype: nest.dtype }, [a, b], lanes);
 }
 
 export function emitReduce(em: VectorEmitter, nest: ReduceNest): Units {

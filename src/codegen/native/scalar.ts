@@ -13,6 +13,7 @@ import {
   typeOf,
 } from "../../kernel/dtype.ts";
 import type { Expr, ScalarFn } from "../../kernel/expr.ts";
+import type { Combine } from "../../kernel/loops.ts";
 import { vectorType } from "./options.ts";
 
 export const INFIX: Partial<Record<ScalarFn, string>> = {
@@ -148,4 +149,15 @@ export function scalarText(call: ScalarCall, texts: readonly string[], lanes: nu
   const infix = INFIX[fn];
   if (!infix) return `${type}_${fn}(${a})`;
   return COMPARISONS.has(fn) ? mask(`${a} ${infix} ${b}`, from, lanes) : `(${a} ${infix} ${b})`;
+}
+
+/** Two registers combined. */
+export function combineText(
+  { combine, dtype }: { readonly combine: Combine; readonly dtype: ScalarType },
+  a: string,
+  b: string,
+  lanes: number,
+): string {
+  const args = [0, 1].map(() => ({ kind: "acc", dtype }) as const);
+  return scalarText({ fn: combine, args, dtype }, [a, b], lanes);
 }

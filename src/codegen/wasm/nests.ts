@@ -2,6 +2,7 @@
 import { call, type Expr, load } from "../../kernel/expr.ts";
 import {
   asExpr,
+  identityOf,
   type MapNest,
   nestExprs,
   type Operand,
@@ -83,9 +84,10 @@ function emitScanTile(
   contexts: readonly Context[],
 ): void {
   const { code } = em;
+  const { combine = "add" } = nest;
   const exprs = [...scanExprs(nest), ...nest.stores.map((s) => s.value)];
   const accs = contexts.map(() => code.local("v128"));
-  for (const acc of accs) code.v128Const(splatConstant(nest.dtype, 0)).set(acc);
+  for (const acc of accs) code.v128Const(splatConstant(nest.dtype, identityOf(combine, nest.dtype))).set(acc);
   const local = code.local("i32");
   em.vars.set(nest.along, local);
   code.i32Const(0).set(local);
@@ -101,7 +103,7 @@ function emitScanTile(
           emitCombine(em, "mul", nest.dtype);
         }
         em.emit(nest.body, ctx);
-        emitCombine(em, "add", nest.dtype);
+        emitCombine(em, combine, nest.dtype);
         code.set(acc);
         em.bind({ kind: "acc", dtype: nest.dtype }, ctx, acc);
         emitStores(em, nest.stores, operands, ctx);
@@ -115,7 +117,7 @@ function emitScanTile(
 export function emitScatter(em: VectorEmitter, nest: ScatterNest, operands: readonly Operand[]): Units {
   if (nest.loops.some((v) => v.extent === 0)) return UNDIVIDED;
   const storage = operandType(operands, nest.operand);
-  const sum: Expr = call("add", [load(storage, nest.operand, nest.index), nest.value]);
+  const sum: Expr = call(nest.combine ?? "add", [load(storage, nest.operand, nest.index), nest.value]);
   const store: Store = { operand: nest.operand, index: nest.index, value: sum };
   const loops = live(nest.loops);
   const inner = loops.at(-1) ?? null;
