@@ -42,7 +42,7 @@ interface Cores {
     sizes: object,
     how: object,
   ): { init(): State; step(...args: unknown[]): unknown; batch(i: number): Tensor[] };
-  writer(sizes: object): (params: unknown, how: object) => Promise<string>;
+  writer(sizes: object): { write(params: unknown, how: object): Promise<string> };
   sizesOf(bytes: Uint8Array): object;
   description(sizes: object): Record<string, string>;
   readWeights(bytes: Uint8Array): Tree;
@@ -107,7 +107,7 @@ describe("the examples", () => {
     expect([...half.losses, ...rest.losses]).toEqual(whole.losses);
     expect(whole.losses.at(-1)).toBeLessThan(0.5);
     const how = { prompt: "ab", count: 10, temperature: 0.1 };
-    expect(await writer(sizes)(whole.state.params, how)).toBe("abcabcabcabc");
+    expect(await writer(sizes).write(whole.state.params, how)).toBe("abcabcabcabc");
     expect(() => sizesOf(save({ a: tensor([1]) }))).toThrow("no checkpoint of this example");
   });
 

@@ -157,6 +157,20 @@ describe("generate", () => {
     long.dispose();
   });
 
+  test("is prepared without tracing later", async () => {
+    const prepared = counted();
+    const own = nn.generator(prepared.model, { capacity: 32, chunk: 8 });
+    const shares: number[] = [];
+    await own.prepare(params, { onProgress: ({ share }) => shares.push(share) });
+    expect(prepared.traces()).toBe(2);
+    expect(shares.at(-1)).toBe(1);
+    expect(shares).toEqual([...shares].sort((a, b) => a - b));
+    const got = await own.generateAll(params, text.slice(0, 9), { maxTokens: 4, temperature: 0 });
+    expect(got).toEqual(await texts.generateAll(params, text.slice(0, 9), { maxTokens: 4, temperature: 0 }));
+    expect(prepared.traces()).toBe(2);
+    own.dispose();
+  });
+
   test("refuses what it cannot do, and says what to do instead", async () => {
     const of =
       (prompt: Iterable<number>, options: nn.GenerateOptions = {}) =>

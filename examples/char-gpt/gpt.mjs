@@ -103,12 +103,12 @@ export function training(sizes, { ids, batch, total, seed = 1, rate = 3e-3 }) {
   };
 }
 
-/** Writes texts; its programs are compiled with the first of them, and serve all parameters. */
+/** Writes texts; its programs are compiled with the first of them, or before by `prepare`, and serve all parameters. */
 export function writer(sizes) {
   const { encode, decode } = alphabet(sizes.characters);
   const { context } = sizes;
   const texts = generator(model(sizes), { capacity: context, chunk: Math.min(16, context) });
-  return async (params, { prompt, count, temperature = 0.8, seed = 1, onText = () => {} }) => {
+  const write = async (params, { prompt, count, temperature = 0.8, seed = 1, onText = () => {} }) => {
     const ids = encode(prompt);
     let text = ids.length === 0 ? sizes.characters[0] : decode(ids);
     const options = { maxTokens: count, temperature, seed, whenFull: "restart" };
@@ -118,6 +118,7 @@ export function writer(sizes) {
     }
     return text;
   };
+  return { write, prepare: texts.prepare };
 }
 
 /** What a checkpoint says of its model, beside the tensors. */

@@ -54,7 +54,7 @@ async function main() {
   }
   const { tensors } = fileInfo(readFileSync(values.checkpoint));
   console.log(`${values.checkpoint}: ${tensors.length} tensors\n`);
-  console.log(await writer(sizes)(state.params, { prompt: values.prompt, count: 300 }));
+  console.log(await writer(sizes).write(state.params, { prompt: values.prompt, count: 300 }));
 }
 
 await main();

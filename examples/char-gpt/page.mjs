@@ -54,7 +54,9 @@ async function train(most = Number.POSITIVE_INFINITY) {
   const onText = (written) => {
     byId("sample").textContent = written;
   };
-  await writer(sizes)(run.state.params, { prompt: text.slice(0, 20), count: 200, onText });
+  const { prepare, write } = writer(sizes);
+  await prepare(run.state.params, { onProgress: showProgress });
+  await write(run.state.params, { prompt: text.slice(0, 20), count: 200, onText });
   return losses;
 }
 

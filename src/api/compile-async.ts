@@ -96,15 +96,44 @@ export async function compileAsync<A extends readonly (Tree | undefined)[], R = 
     const help = "give the arguments of one call in a list: compileAsync(fn, [state, x])";
     fail("InvalidArgument", `compileAsync: its second argument is ${describe(args)}`, help);
   }
+  return compileEach(fn, [args], options);
+}
+
+/** The same for several lists of arguments: a program for each, in one arena. @internal */
+export async function compileEach<A extends readonly (Tree | undefined)[], R = unknown>(
+  fn: (...args: A) => R,
+  lists: readonly Readonly<A>[],
+  options: CompileAsyncOptions = {},
+): Promise<Compiled<A, R>> {
   const { onProgress, signal } = options;
   requireSignal("compileAsync", signal);
   const request = parseCompile("compileAsync", options, ASYNC_OPTIONS);
   if (request.target === AWAITED_TARGET) await currentHost().webgpu.target();
   const name = request.name ?? (fn.name || "the function");
-  const watch = new CompileWatch({ onProgress, signal, name, where: sourceLocation() });
+  const where = sourceLocation();
+  const maker = makerOf(fn as AnyFunction, request);
+  for (const [i, args] of lists.entries()) {
+    const told = onProgress && partly(onProgress, i, lists.length);
+    await addProgram(maker, args, { watch: new CompileWatch({ onProgress: told, signal, name, where }), options });
+  }
+  return compiledBy(maker);
+}
+
+/** Progress of one program as that of all. */
+const partly =
+  (onProgress: (progress: CompileProgress) => void, done: number, of: number) =>
+  (progress: CompileProgress): void =>
+    onProgress(of === 1 ? progress : { ...progress, share: (done + progress.share) / of });
+
+/** Compiles for one list of arguments. */
+async function addProgram(
+  maker: Maker,
+  args: readonly unknown[],
+  { watch, options }: { readonly watch: CompileWatch; readonly options: CompileAsyncOptions },
+): Promise<void> {
+  const { request } = maker;
   watch.check();
   watch.begin("trace");
-  const maker = makerOf(fn as AnyFunction, request);
   const source = maker.reader.trace(args);
   for (const leaf of source.flat.tensors) requireActive(leaf);
   const wantsBetter = (options.refine ?? true) && options.effort === undefined && isQuick(request.memory);
@@ -119,7 +148,6 @@ export async function compileAsync<A extends readonly (Tree | undefined)[], R = 
   }
   watch.done();
   if (wantsBetter && isQuick(entry.request.memory)) void refine({ maker, source, watch }, entry);
-  return compiledBy(maker);
 }
 
 const searchingOn = (request: CompileRequest): CompileRequest => ({

@@ -7,7 +7,8 @@
  *   prompt of 11, chunk 4      [····][····][···0]   → scores behind token 10     capacity 10: the last chunk begins at 6, and
  *   step                                    [·]     → scores behind token 11     two tokens are read once more
  */
-import { compile } from "../api/compile.ts";
+import { type Compiled, compile } from "../api/compile.ts";
+import { type CompileAsyncOptions, compileEach } from "../api/compile-async.ts";
 import { div } from "../api/elementwise.ts";
 import { type AbortSignalLike, nextTask, requireSignal } from "../api/event-loop.ts";
 import { dynamicSlice } from "../api/indexing.ts";
@@ -60,10 +61,18 @@ export interface GenerateOptions extends SamplingOptions {
   readonly signal?: AbortSignalLike;
 }
 
+/** Progress, and how to stop it. */
+export type PrepareOptions = Pick<CompileAsyncOptions, "onProgress" | "signal">;
+
 /** Generates texts of one model; keeps its programs from text to text. */
 export interface TextGenerator<P extends Tree = Tree> {
   /** Tokens after a prompt, one by one, as they are computed. */
   generate(params: P, prompt: Iterable<number>, options?: GenerateOptions): AsyncGenerator<number, void, undefined>;
+  /**
+   * Compiles both programs in a worker, for parameters like these, as `compileAsync` does; without it they are compiled on this
+   * thread when they are first needed.
+   */
+  prepare(params: P, options?: PrepareOptions): Promise<void>;
   /** All of them. */
   generateAll(params: P, prompt: Iterable<number>, options?: GenerateOptions): Promise<number[]>;
   /** Memory of the programs, as that of a compiled function. */
@@ -83,6 +92,8 @@ const GENERATE: OptionKinds<GenerateOptions> = {
   whenFull: "a text",
   signal: "anything",
 };
+
+const PREPARE: OptionKinds<PrepareOptions> = { onProgress: "a function", signal: "anything" };
 
 const DEFAULT_CHUNK = 32;
 
@@ -159,10 +170,16 @@ function requireGenerate(options: GenerateOptions, prompt: number, capacity: num
   return fail("InvalidArgument", summary, 'make a generator of greater capacity, or give whenFull: "restart"');
 }
 
-type Step<P extends Tree, C extends Tree> = ReturnType<typeof compiledStep<P, C>>;
+type StepFunction<P extends Tree, C extends Tree> = ReturnType<typeof stepOf<P, C>>;
+type Step<P extends Tree, C extends Tree> = Compiled<Parameters<StepFunction<P, C>>, ReturnType<StepFunction<P, C>>>;
 
-const compiledStep = <P extends Tree, C extends Tree>(model: LanguageModel<P, C>, options: CompileOptions) =>
-  compile(stepOf(model), { name: "generate", ...options, donate: [0] });
+const compileOptions = (options: CompileOptions): CompileOptions => ({ name: "generate", ...options, donate: [0] });
+
+/** Arguments of a step of so many tokens, of which only the types are read. */
+function stepArguments<P extends Tree, C extends Tree>(state: State<P, C>, count: number) {
+  const given = { last: i32(0), temperature: tensor(1) };
+  return [state, tensor(new Int32Array(count), { shape: [count] }), i32(0), given] as const;
+}
 
 /** The same elements in tensors of their own, which may be donated. */
 async function copiesOf<P extends Tree>(params: P): Promise<P> {
@@ -308,7 +325,9 @@ export function generator<P extends Tree, C extends Tree>(
   if (chunk > capacity) {
     fail("InvalidArgument", `generator: chunks of ${chunk} tokens, room for ${capacity}`, "give a chunk that fits");
   }
-  const step = compiledStep(model, more);
+  const compiling = compileOptions(more);
+  const fn = stepOf(model);
+  let step: Step<P, C> = compile(fn, compiling);
   const generate: TextGenerator<P>["generate"] = (params, given, of = {}) => {
     const prompt = requireTokens(given);
     const { maxTokens } = requireGenerate(of, prompt.length, capacity);
@@ -316,6 +335,15 @@ export function generator<P extends Tree, C extends Tree>(
   };
   return {
     generate,
+    prepare: async (params, of = {}) => {
+      requireOptions("prepare", of, PREPARE);
+      const state = { params, cache: model.initCache(capacity) };
+      const sizes = chunk === 1 ? [1] : [chunk, 1];
+      const lists = sizes.map((count) => stepArguments(state, count));
+      const before = step;
+      step = await compileEach(fn, lists, { ...compiling, ...of });
+      before.dispose();
+    },
     generateAll: async (params, prompt, of) => {
       const tokens: number[] = [];
       for await (const token of generate(params, prompt, of)) tokens.push(token);

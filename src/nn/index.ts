@@ -29,6 +29,7 @@ export {
   type GeneratorOptions,
   generator,
   type LanguageModel,
+  type PrepareOptions,
   type TextGenerator,
 } from "./generate.ts";
 export { initializers } from "./initializers.ts";
