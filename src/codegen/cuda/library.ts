@@ -9,9 +9,10 @@ import { cudaPrelude } from "./dialect.ts";
 import { printLaunch } from "./launch.ts";
 import { isTensorAttend, printTensorAttend } from "./tensor-attend.ts";
 import { printCopiedProduct, type TensorMap, transposing } from "./tensor-copied.ts";
+import { addingLaunch } from "./tensor-parts.ts";
 import { type TensorPlan, tensorPlan } from "./tensor-plan.ts";
-import { addingLaunch, printTensorProduct } from "./tensor-product.ts";
-import { ATTEND_PRELUDE, COPY_PRELUDE, TENSOR_PRELUDE, wgmmaText } from "./tensor-text.ts";
+import { printTensorProduct } from "./tensor-product.ts";
+import { ATTEND_PRELUDE, COPY_PRELUDE, ownWgmmaText, TENSOR_PRELUDE, wgmmaText } from "./tensor-text.ts";
 
 /** A function of the module and how it is launched. */
 export interface LaunchCode {
@@ -99,10 +100,13 @@ export class CudaLibrary {
       const name = this.#name(`extern "C" __global__ void ${bounds} ${NAME}${text}`);
       return [...before.map((launch) => this.#code(launch)), { ...printed, name }];
     }
-    this.#shared.add(wgmmaText(plan.width));
-    const { grid, threads, sharedBytes, ...printed } = printTensorProduct(nest, operands, plan, () => aligned);
-    const name = this.#name(`extern "C" __global__ void __launch_bounds__(${threads}, 1) ${NAME}${printed.text}`);
-    return [{ name, blocks: product(grid), threads, sharedBytes, operands: printed.operands }];
+    const { grid, text, ...printed } = printTensorProduct(nest, operands, plan, () => aligned);
+    if (printed.maps) this.#shared.add(COPY_PRELUDE).add(ownWgmmaText(plan.width));
+    else this.#shared.add(wgmmaText(plan.width));
+    const bounds = `__launch_bounds__(${printed.threads}, 1)`;
+    return [
+      { ...printed, name: this.#name(`extern "C" __global__ void ${bounds} ${NAME}${text}`), blocks: product(grid) },
+    ];
   }
 
   /** Attention on tensor cores. */

@@ -7,7 +7,7 @@
 import { isFloatScalar, laneBytes } from "../../kernel/dtype.ts";
 import type { ContractNest } from "../../kernel/loops.ts";
 import { product } from "../units.ts";
-import { neighbours } from "./tensor-side.ts";
+import { type Matrix, matrixOf, neighbours } from "./tensor-side.ts";
 
 type Product = Omit<ContractNest, "scratch">;
 
@@ -37,6 +37,8 @@ export interface TensorPlan {
   /** Tiles of depth in a part, and in all. */
   readonly partSteps: number;
   readonly steps: number;
+  /** The left side where it is a matrix across the depth, which the copy engine can bring as it is. */
+  readonly across: Matrix | null;
   /** Predicted time. */
   readonly microseconds: number;
 }
@@ -53,9 +55,17 @@ const STEP_START = 3;
 const READ_TIME = 0.07;
 
 /** Time of a step: producers read four elements at a time, or four by four where memory does not follow the depth. */
-function stepTime(cols: number, isDeep: boolean): number {
+function stepTime(cols: number, isDeep: boolean, isLeftRead: boolean): number {
   const reads = isDeep ? cols / 32 : 4 * Math.ceil(cols / 128);
-  return STEP_START + TILE_ROWS / 32 + reads;
+  return STEP_START + (isLeftRead ? TILE_ROWS / 32 : 0) + reads;
+}
+
+/** The left side as a matrix across the depth whose rows start at multiples of 16 bytes. */
+function acrossOf({ a, batch, rows, depth, split, within, span }: Product): Matrix | null {
+  if (product(batch) !== 1 || split !== null || within !== undefined || span !== undefined) return null;
+  const matrix = matrixOf(a, rows, depth);
+  const isAcross = matrix?.alongStride === 1 && matrix.depthStride >= rows.extent;
+  return isAcross && matrix.depthStride % 4 === 0 && matrix.offset % 4 === 0 ? matrix : null;
 }
 
 /** What the choice of tiles depends on: how many can run at once, and for tests the only shape there is. */
@@ -80,10 +90,11 @@ export function tensorPlan(nest: Product, { multiprocessors, tileCols }: TensorD
   const shapes = SHAPES.filter((shape) => tileCols === undefined || shape.cols === tileCols);
   const counters = { along: cols, depth: nest.split?.[1] ?? depth, aligned: () => true };
   const { deep } = neighbours(nest.b, counters);
-  const time = (width: number): number => waves(width) * stepTime(width, deep);
+  const across = acrossOf(nest);
+  const time = (width: number): number => waves(width) * stepTime(width, deep, across === null);
   const [best = SHAPES[1]] = shapes.sort((a, b) => time(a.cols) - time(b.cols));
   const microseconds = time(best.cols) * Math.min(partSteps, steps) * READ_TIME;
-  return { ...best, parts, partSteps, steps, microseconds };
+  return { ...best, parts, partSteps, steps, across, microseconds };
 }
 
 /** Elements of workspace: the sums of every part where there are several. */

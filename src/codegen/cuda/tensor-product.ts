@@ -1,7 +1,8 @@
 /**
  * @file A product on tensor cores as CUDA. A block computes a tile of the result. Two groups of warps multiply, the others
  * fill shared memory: they evaluate the sides of the product element by element, round, and write rows along the depth,
- * whatever the order in memory is. Stages of shared memory go round between them, each with two barriers:
+ * whatever the order in memory is. A left side that is a matrix across the depth is brought by the copy engine as it is, and
+ * read into registers from there. Stages of shared memory go round between them, each with two barriers:
  *
  *   producers   global ──→ registers ──→ round ──→ stage 0  stage 1  stage 2 …      wait until empty, fill, say full
  *   consumers                                      wgmma    wgmma                   wait until full, multiply, say empty
@@ -10,7 +11,7 @@
  * threads take part in what is computed from them. Sums of parts of the depth go to the workspace, and a second launch adds them in order.
  */
 import { at } from "../../base/invariant.ts";
-import { type Bound, call, type Expr, type Index, type LoopVar } from "../../kernel/expr.ts";
+import type { Bound, Expr, Index, LoopVar } from "../../kernel/expr.ts";
 import {
   addIndex,
   constIndex,
@@ -20,19 +21,20 @@ import {
   rangeOf,
   scaleIndex,
   varIndex,
-  ZERO,
 } from "../../kernel/index-math.ts";
 import type { ContractNest, Operand, Store } from "../../kernel/loops.ts";
-import { below, counter, countersAt, Memories, Replacement, rowOf } from "../block/counters.ts";
+import { below, counter, countersAt, Memories, Replacement } from "../block/counters.ts";
 import { memoriesIn } from "../block/print-c.ts";
 import { type Dialect, type Place, StatementPrinter } from "../block/print-c-like.ts";
-import { type DeviceClass, type Launch, loop, phase, type Statement, storing, where } from "../block/program.ts";
+import { type Launch, loop, type Statement, storing, where } from "../block/program.ts";
 import { withSpanGuards } from "../block/span.ts";
 import { CCode } from "../native/c-code.ts";
-import { live, product } from "../units.ts";
+import { live } from "../units.ts";
 import { CUDA_DIALECT, vectorCopy } from "./dialect.ts";
+import { ACROSS_ROW, acrossMap } from "./tensor-across.ts";
+import type { TensorMap } from "./tensor-copied.ts";
 import { type TensorPlan, TILE_DEPTH, TILE_ROWS } from "./tensor-plan.ts";
-import { type Alignment, neighbours, type SideAccess } from "./tensor-side.ts";
+import { type Alignment, neighbours, placeOf, type SideAccess } from "./tensor-side.ts";
 
 const CONSUMERS = 256;
 /** Bytes of a row of a stage. */
@@ -54,6 +56,8 @@ export interface TensorText {
   readonly threads: number;
   /** Of shared memory that the launch asks for. */
   readonly sharedBytes: number;
+  /** The left side, where the copy engine brings it. */
+  readonly maps?: readonly TensorMap[];
 }
 
 interface Side extends SideAccess {
@@ -66,19 +70,9 @@ interface Side extends SideAccess {
   readonly own: number;
   /** Bytes from a stage's start. */
   readonly start: number;
+  /** What the copy engine brings of it. */
+  readonly across: TensorMap | null;
 }
-
-/**
- * Where row r of a side is in its tile. Producers of a side that does not follow the depth read four rows at once, eight of
- * them a line of memory; they write one row each at a time, which must be eight neighbours to lie in different banks:
- *
- *   row in memory   0  1  2  3   4  5  6  7   8 …         row in the tile   0  8 16 24   1  9 17 25   2 …
- */
-const placeOf = ({ deep }: SideAccess, r: Index): Index => {
-  if (deep) return r;
-  const within = modIndex(r, 32);
-  return addIndex(scaleIndex(divIndex(r, 32), 32), scaleIndex(modIndex(within, 4), 8), divIndex(within, 4));
-};
 
 /** The name that memories have in the text. */
 const WORDS = { global: "global", shared: "shared", register: "own", local: "own" } as const;
@@ -129,8 +123,10 @@ class TensorPrinter {
     const access = neighbours(expr, { along, depth, aligned });
     const { producers } = this.#plan;
     const chunks = access.deep ? length / (producers / 8) : Math.ceil((length * 2) / producers) * 4;
+    const matrix = this.#plan.across && start === 0 && aligned(this.#plan.across.operand) ? this.#plan.across : null;
     return {
       ...{ expr, along, length, start, ...access },
+      across: matrix && acrossMap(matrix, this.#nest),
       tile: counter(`${name}_tile`, Math.ceil(along.extent / length)),
       own: this.#memories.add({ scope: "local", dtype: "f32", elements: 4 * chunks }),
     };
@@ -248,13 +244,26 @@ class TensorPrinter {
     }
   }
 
+  /** Asks for the boxes of the left side, 32 rows wide: one thread does, and the barrier counts the bytes. */
+  #bring(): void {
+    const row = this.#printer.index(scaleIndex(varIndex(this.#left.tile), TILE_ROWS));
+    const part = this.#printer.index(scaleIndex(varIndex(this.#part), this.#plan.partSteps));
+    this.#code.block("if (id == 0)", () => {
+      this.#code.line(`barrier_expect(full + 8 * number, ${TILE_ROWS * ROW_BYTES});`);
+      for (let box = 0; box < TILE_ROWS / 32; box++) {
+        const place = `${row} + ${32 * box}, (${part} + step) * ${TILE_DEPTH}`;
+        this.#code.line(`copy_box(stage + ${box * 32 * ROW_BYTES}, &left, ${place}, full + 8 * number);`);
+      }
+    });
+  }
+
   #produce(): void {
     const { stages } = this.#plan;
     const line = (text: string): void => this.#code.line(text);
     line('asm volatile("setmaxnreg.dec.sync.aligned.u32 88;");');
     line(`const int id = threadIdx.x - ${CONSUMERS};`);
     line(`const idx ${this.#printer.counter(this.#producer)} = id;`);
-    for (const { own } of [this.#left, this.#right]) {
+    for (const { own } of this.#left.across ? [this.#right] : [this.#left, this.#right]) {
       line(`f32 ${at(this.#names, own)}[${this.#memories.list[own]?.elements}];`);
     }
     line("u32 parity = 1, number = 0;");
@@ -263,9 +272,10 @@ class TensorPrinter {
       line(`const idx ${this.#printer.counter(this.#next)} = first + step + 1;`);
       this.#code.block("if (step >= 0)", () => {
         line("barrier_wait(empty + 8 * number, parity);");
-        this.#put(this.#left);
+        if (this.#left.across) this.#bring();
+        else this.#put(this.#left);
       });
-      this.#code.block("if (step + 1 < steps)", () => this.#emit(this.#fetch(this.#left)));
+      if (!this.#left.across) this.#code.block("if (step + 1 < steps)", () => this.#emit(this.#fetch(this.#left)));
       this.#code.block("if (step >= 0)", () => {
         this.#put(this.#right);
         line('asm volatile("fence.proxy.async.shared::cta;" ::: "memory");');
@@ -287,9 +297,14 @@ class TensorPrinter {
     line(`f32 sum[${cols / 2}];`);
     line("u32 parity = 0, number = 0, before = 0;");
     line("const u64 form = (u64)1 << 62 | (u64)64 << 32 | (u64)1 << 16;");
+    if (this.#left.across) line("u32 corner[4]; across_corners(corner, group);");
     this.#code.block("for (int step = 0; step < steps; step++)", () => {
       line("barrier_wait(full + 8 * number, parity);");
       line(`const u32 stage = stages + number * ${this.#stageBytes};`);
+      if (this.#left.across) {
+        this.#multiplyAcross();
+        return;
+      }
       line(`const u64 a = form | (u64)((stage + group * ${64 * ROW_BYTES}) >> 4);`);
       line(`const u64 b = form | (u64)((stage + ${this.#right.start}) >> 4);`);
       line('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");');
@@ -312,13 +327,37 @@ class TensorPrinter {
     }
     line(`asm volatile("bar.sync 2, ${CONSUMERS};" ::: "memory");`);
     const pitch = cols + PADDING;
-    const place = `(group * 64 + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4) * ${pitch} + threadIdx.x % 4 * 2`;
+    const own = this.#left.across ? ACROSS_ROW : "threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4";
+    const place = `(group * 64 + ${own}) * ${pitch} + threadIdx.x % 4 * 2`;
     line(`f32 *own = ${at(this.#names, this.#sums)} + ${place};`);
     line("#pragma unroll");
     this.#code.block(`for (int j = 0; j < ${cols / 8}; j++)`, () => {
       line("*(float2 *)(own + 8 * j) = make_float2(sum[4 * j], sum[4 * j + 1]);");
-      line(`*(float2 *)(own + ${8 * pitch} + 8 * j) = make_float2(sum[4 * j + 2], sum[4 * j + 3]);`);
+      line(
+        `*(float2 *)(own + ${(this.#left.across ? 4 : 8) * pitch} + 8 * j) = make_float2(sum[4 * j + 2], sum[4 * j + 3]);`,
+      );
     });
+  }
+
+  /** One step with the left side in registers: its four corners of 8 × 4 for each depth of 8. */
+  #multiplyAcross(): void {
+    const { cols, width, stages } = this.#plan;
+    const line = (text: string): void => this.#code.line(text);
+    line(`const u64 b = form | (u64)((stage + ${this.#right.start}) >> 4);`);
+    line("u32 x[16];");
+    line("#pragma unroll");
+    line("for (int i = 0; i < 16; i++) x[i] = load_word(stage + i / 4 * 1024 + corner[i % 4]);");
+    line('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");');
+    for (let k = 0; k < 4; k++) {
+      for (let col = 0; col < cols; col += width) {
+        const keep = k > 0 ? 1 : "step > 0";
+        line(`wgmma_${width}_own(sum + ${col / 2}, x + ${4 * k}, b + ${2 * k + (col * ROW_BYTES) / 16}, ${keep});`);
+      }
+    }
+    line('asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");');
+    line('asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");');
+    line("if (threadIdx.x % 32 == 0) barrier_arrive(empty + 8 * number);");
+    line(`if (++number == ${stages}) { number = 0; parity ^= 1; }`);
   }
 
   /** After all sums are in shared memory: what is made of them, by all threads. */
@@ -405,7 +444,7 @@ class TensorPrinter {
     this.#printer.splitBlock(this.#grid, "(idx)blockIdx.x");
     this.#limits();
     this.#code.block("if (threadIdx.x == 0)", () => {
-      const init = `barrier_init(full + 8 * i, ${producers / 32}); barrier_init(empty + 8 * i, ${CONSUMERS / 32});`;
+      const init = `barrier_init(full + 8 * i, ${producers / 32 + (this.#left.across ? 1 : 0)}); barrier_init(empty + 8 * i, ${CONSUMERS / 32});`;
       line(`for (int i = 0; i < ${stages}; i++) { ${init} }`);
       line('asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");');
     });
@@ -427,13 +466,18 @@ class TensorPrinter {
       memory.scope === "global" && used.has(i) ? [{ memory, i }] : [],
     );
     const { producers, stages } = this.#plan;
-    const params = pointers.map(({ memory, i }) => `${CUDA_DIALECT.element(memory.dtype).type} *${at(this.#names, i)}`);
+    const { across } = this.#left;
+    const params = [
+      ...(across ? ["const __grid_constant__ TensorMap left"] : []),
+      ...pointers.map(({ memory, i }) => `${CUDA_DIALECT.element(memory.dtype).type} *${at(this.#names, i)}`),
+    ];
     return {
       text: `(${params.join(", ")}) {\n${this.#code.lines.join("\n")}\n}\n`,
       operands: pointers.map(({ memory }) => memory.operand),
       grid: this.#grid,
       threads: CONSUMERS + producers,
       sharedBytes: SLACK + stages * (this.#stageBytes + 16),
+      ...(across ? { maps: [across] } : {}),
     };
   }
 }
@@ -445,30 +489,4 @@ export function printTensorProduct(
   aligned: Alignment,
 ): TensorText {
   return new TensorPrinter(nest, operands, plan, aligned).print();
-}
-
-/** Adds up the sums of parts in order, and stores what is made of them. */
-export function addingLaunch(
-  { batch, rows, cols, scratch, stores }: ContractNest,
-  operands: readonly Operand[],
-  parts: number,
-  device: DeviceClass,
-): Launch {
-  const loops = [...batch, rows, cols];
-  const elements = product(loops);
-  const { grid, thread, element, each } = rowOf(elements, device, 1);
-  const memories = new Memories(operands);
-  const total = memories.add({ scope: "local", dtype: "f32", elements: 1 });
-  const acc = memories.read(total, ZERO);
-  const partial = (part: Index): Expr => memories.read(scratch, addIndex(scaleIndex(part, elements), element));
-  const set = (value: Expr): Statement => storing({ operand: total, index: ZERO, value });
-  const later = counter("later", parts - 1);
-  const add = loop(later, [set(call("add", [acc, partial(addIndex(varIndex(later), constIndex(1)))]))]);
-  const stored = new Replacement(countersAt(loops, element), acc).stores(stores);
-  return {
-    grid,
-    thread,
-    memories: memories.list,
-    body: [phase(...each([set(partial(ZERO)), ...add, storing(...stored)]))],
-  };
 }

@@ -1,6 +1,7 @@
 /** @file How the elements of one side of a product lie in memory: which neighbours are read together. */
 import { bytesOf, type DType, isFloat, typeOf } from "../../kernel/dtype.ts";
 import { type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
+import { addIndex, divIndex, modIndex, scaleIndex } from "../../kernel/index-math.ts";
 import { Interner, linearCoefficient } from "../intern.ts";
 
 /** Whether an operand starts at a multiple of 16 bytes. */
@@ -58,4 +59,16 @@ export function matrixOf(expr: Expr, along: LoopVar, depth: LoopVar): Matrix | n
   if (terms.some(({ atom }) => atom !== along && atom !== depth)) return null;
   const stride = (v: LoopVar): number => terms.find(({ atom }) => atom === v)?.coef ?? 0;
   return { operand: expr.operand, offset, alongStride: stride(along), depthStride: stride(depth) };
+}
+
+/**
+ * Where row r of a side is in its tile. Producers of a side that does not follow the depth read four rows at once, eight of
+ * them a line of memory; they write one row each at a time, which must be eight neighbours to lie in different banks:
+ *
+ *   row in memory   0  1  2  3   4  5  6  7   8 …         row in the tile   0  8 16 24   1  9 17 25   2 …
+ */
+export function placeOf(side: SideAccess & { readonly across: unknown }, r: Index): Index {
+  if (side.deep || side.across) return r;
+  const within = modIndex(r, 32);
+  return addIndex(scaleIndex(divIndex(r, 32), 32), scaleIndex(modIndex(within, 4), 8), divIndex(within, 4));
 }

@@ -15,12 +15,23 @@ static __device__ __forceinline__ void store_tf32(u32 at, f32 a, f32 b, f32 c, f
 static __device__ __forceinline__ u32 swizzled(int r, int c) { return r * 128 + ((c ^ (r & 7)) << 4); }
 `;
 
-/** What products call whose sides the copy engine brings (tensor-copied.ts). */
+/** What products call whose sides, or one of them, the copy engine brings. */
 export const COPY_PRELUDE = `struct __align__(64) TensorMap { u64 words[16]; };
 static __device__ __forceinline__ void barrier_expect(u32 at, u32 bytes) { asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" :: "r"(at), "r"(bytes) : "memory"); }
 /* a box of rows along the depth, whose bytes a barrier counts */
 static __device__ __forceinline__ void copy_box(u32 to, const TensorMap *map, int depth, int row, u32 barrier) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" :: "r"(to), "l"(map), "r"(depth), "r"(row), "r"(barrier) : "memory");
+}
+static __device__ __forceinline__ u32 load_word(u32 at) { u32 x; asm volatile("ld.shared.b32 %0, [%1];" : "=r"(x) : "r"(at) : "memory"); return x; }
+/* where a thread finds its four elements of a depth of 8, in boxes of a side across the depth */
+static __device__ __forceinline__ void across_corners(u32 *corner, int group) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x % 128 / 32, g = lane / 4, t = lane % 4, chunk = warp % 2 * 2 + g / 4 * 4;
+  const u32 start = (2 * group + warp / 2) * 4096 + g % 4 * 4;
+  #pragma unroll
+  for (int i = 0; i < 4; i++) {
+    const int depth = t + i / 2 * 4;
+    corner[i] = start + depth * 128 + (((chunk + i % 2) ^ depth) << 4);
+  }
 }
 `;
 
@@ -34,6 +45,17 @@ export function wgmmaText(cols: number): string {
   asm volatile("{\\n.reg .pred p;\\nsetp.ne.b32 p, %${n + 2}, 0;\\n"
     "wgmma.mma_async.sync.aligned.m64n${cols}k8.f32.tf32.tf32 {${numbered(n, (i) => `%${i}`)}}, %${n}, %${n + 1}, p, 1, 1;\\n}"
     : ${numbered(n, (i) => `"+f"(sum[${i}])`)} : "l"(a), "l"(b), "r"(keep));
+}
+`;
+}
+
+/** The same with rows of `a` in registers, four for each thread. */
+export function ownWgmmaText(cols: number): string {
+  const n = cols / 2;
+  return `static __device__ __forceinline__ void wgmma_${cols}_own(f32 *sum, const u32 *a, u64 b, int keep) {
+  asm volatile("{\\n.reg .pred p;\\nsetp.ne.b32 p, %${n + 5}, 0;\\n"
+    "wgmma.mma_async.sync.aligned.m64n${cols}k8.f32.tf32.tf32 {${numbered(n, (i) => `%${i}`)}}, {${numbered(4, (i) => `%${n + i}`)}}, %${n + 4}, p, 1, 1;\\n}"
+    : ${numbered(n, (i) => `"+f"(sum[${i}])`)} : ${numbered(4, (i) => `"r"(a[${i}])`)}, "l"(b), "r"(keep));
 }
 `;
 }

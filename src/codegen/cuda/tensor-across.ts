@@ -1,0 +1,22 @@
+/**
+ * @file A left side across the depth, as the copy engine brings it and warps read it.
+ *
+ * A box of a side across the depth has 32 rows of the side in each of its 32 rows of 128 bytes, swizzled. A thread's elements
+ * of a depth of 8 are four: rows y and y + 4, depths l and l + 4. Warps have rows such that no two threads meet in a bank:
+ *
+ *   warp        0              1
+ *   rows        0-7, 16-23     8-15, 24-31
+ */
+import type { ContractNest } from "../../kernel/loops.ts";
+import type { TensorMap } from "./tensor-copied.ts";
+import { TILE_DEPTH } from "./tensor-plan.ts";
+import type { Matrix } from "./tensor-side.ts";
+
+/** The first of a thread's rows in those of its group of warps; the other is four below. */
+export const ACROSS_ROW =
+  "threadIdx.x % 128 / 64 * 32 + threadIdx.x / 32 % 2 * 8 + threadIdx.x % 32 / 16 * 16 + threadIdx.x / 4 % 4";
+export const acrossMap = ({ operand, offset, depthStride }: Matrix, { rows, depth }: ContractNest): TensorMap => ({
+  ...{ operand, offset, pitch: depthStride },
+  extents: [rows.extent, depth.extent],
+  box: [32, TILE_DEPTH],
+});
