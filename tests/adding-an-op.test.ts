@@ -25,14 +25,14 @@ beforeAll(async () => {
   folder = mkdtempSync(join(parent, "op-"));
   const source = relative(folder, join(ROOT, "src"));
   const placed = code.replaceAll('from "../', `from "${source}/`).replaceAll('from "./', `from "${source}/ops/`);
-  writeFileSync(join(folder, "softsign.ts"), placed);
+  writeFileSync(join(folder, "squash.ts"), placed);
   const include = ["*.ts", `${source}/runtime/webassembly.d.ts`];
   writeFileSync(
     join(folder, "tsconfig.json"),
     JSON.stringify({ extends: "../../../tsconfig.json", include, exclude: [] }),
   );
-  const made: { softsign: AnyOp } = await import(/* @vite-ignore */ pathToFileURL(join(folder, "softsign.ts")).href);
-  op = made.softsign;
+  const made: { squash: AnyOp } = await import(/* @vite-ignore */ pathToFileURL(join(folder, "squash.ts")).href);
+  op = made.squash;
 });
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -60,7 +60,7 @@ describe("the operation of docs/adding-an-op.md", () => {
     const x = tensor(points, { dtype: "f64" });
     const slope = compile(grad((v) => f(v).sum()))(x).data();
     const [, tangent] = jvp(f, [x], [tensor([1, 1, 1, 1], { dtype: "f64" })]);
-    const meaning = (v: number) => v / (1 + Math.abs(v));
+    const meaning = (v: number) => v / Math.sqrt(1 + v * v);
     points.forEach((v, i) => {
       const difference = (meaning(v + 1e-6) - meaning(v - 1e-6)) / 2e-6;
       expect(slope[i]).toBeCloseTo(difference, 8);

@@ -60,7 +60,7 @@ const unary: Readonly<Record<string, (x: Expr) => Expr>> = {
   ...{ silu: math.silu, gelu: math.gelu, floor: scalar.floor, abs: scalar.abs, neg: scalar.neg, sqrt: scalar.sqrt },
   ...{ exp2: math.exp2, log2: math.log2, log10: math.log10, cbrt: math.cbrt, erfc: math.erfc, erfinv: math.erfinv },
   ...{ asin: math.asin, acos: math.acos, atan: math.atan, sinh: math.sinh, cosh: math.cosh, asinh: math.asinh },
-  ...{ acosh: math.acosh, atanh: math.atanh, lgamma: math.lgamma },
+  ...{ acosh: math.acosh, atanh: math.atanh, lgamma: math.lgamma, mish: math.mish },
   digamma: (x) => math.polygamma(x, 0),
   trigamma: (x) => math.polygamma(x, 1),
   ceil: (x) => call("ceil", [x]),

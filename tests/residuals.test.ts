@@ -4,6 +4,7 @@
  * value is kept anyway. With the bits that the same program has with everything kept as the rules of derivatives read it.
  */
 import { describe, expect, test } from "vitest";
+import * as activations from "../src/api/activations.ts";
 import {
   abs,
   checkpoint,
@@ -11,7 +12,6 @@ import {
   compile,
   forLoop,
   gelu,
-  greater,
   less,
   max,
   maximum,
@@ -21,14 +21,16 @@ import {
   plan,
   relu,
   silu,
+  softplus,
   spec,
   stopGradient,
   type Tensor,
   tensor,
   valueAndGrad,
-  where,
   whileLoop,
 } from "../src/api/index.ts";
+
+const { hardShrink, hardSigmoid, hardTanh, leakyRelu, relu6, softShrink } = activations;
 
 type Activation = (x: Tensor) => Tensor;
 
@@ -50,15 +52,34 @@ const arenaOf = (activation: Activation, count: number): number =>
 /** Bytes that one more layer takes. */
 const layerBytes = (activation: Activation): number => (arenaOf(activation, 12) - arenaOf(activation, 8)) / 4;
 
-const leaky: Activation = (h) => where(greater(h, 0), h, mul(h, 0.1));
-
 const COMPARING: readonly (readonly [name: string, activation: Activation, bitsAnElement: number])[] = [
   ["relu", relu, 1],
-  ["where", leaky, 1],
+  ["leakyRelu", leakyRelu, 1],
+  ["prelu", (h) => activations.prelu(h, 0.1), 1],
+  ["hardShrink", hardShrink, 1],
+  ["softShrink", softShrink, 1],
   ["clamp", (h) => clamp(h, -1, 1), 1],
   ["abs", abs, 2],
+  ["relu6", relu6, 2],
+  ["hardTanh", hardTanh, 2],
+  ["hardSigmoid", hardSigmoid, 2],
   ["maximum", (h) => maximum(h, 0), 2],
   ["minimum", (h) => minimum(h, stopGradient(mul(h, h))), 2],
+];
+
+/** Those that keep their input or their output. */
+const WHOLE: readonly (readonly [name: string, activation: Activation])[] = [
+  ["gelu", gelu],
+  ["silu", silu],
+  ["softplus", softplus],
+  ["elu", activations.elu],
+  ["selu", activations.selu],
+  ["celu", (h) => activations.celu(h, 0.5)],
+  ["hardSwish", activations.hardSwish],
+  ["mish", activations.mish],
+  ["softsign", activations.softsign],
+  ["logSigmoid", activations.logSigmoid],
+  ["tanhShrink", activations.tanhShrink],
 ];
 
 describe("a layer leaves behind", () => {
@@ -66,11 +87,14 @@ describe("a layer leaves behind", () => {
     expect(layerBytes(activation)).toBe((ELEMENTS / 8) * bits);
   });
 
-  test.each([
-    ["gelu", gelu],
-    ["silu", silu],
-  ] as const)("one map for %s", (_, activation) => {
+  test.each(WHOLE)("one map for %s", (_, activation) => {
     expect(layerBytes(activation)).toBe(4 * ELEMENTS);
+  });
+
+  test("a list of what every activation leaves behind", () => {
+    const listed = [...COMPARING, ...WHOLE].map(([name]) => name);
+    const all = Object.keys(activations).filter((name) => name !== "glu");
+    expect(all.filter((name) => !listed.includes(name))).toEqual([]);
   });
 
   test("the bits of who is the largest, not what it is the largest of", () => {

@@ -7,7 +7,7 @@ import { type DType, isBool } from "../kernel/dtype.ts";
 import * as ops from "../ops/elementwise.ts";
 import * as math from "../ops/math.ts";
 import * as choose from "../ops/select.ts";
-import { describe, fail, requireDType } from "../trace/arguments.ts";
+import { describe, fail, type OptionKinds, requireDType, requireOptions } from "../trace/arguments.ts";
 import { numberOf, type Tensor } from "../trace/tensor.ts";
 import { atOneLine } from "../trace/trace.ts";
 import { applyOp, ownCopy } from "./apply.ts";
@@ -196,9 +196,25 @@ export function silu(x: TensorLike): Tensor {
   return unary("silu", math.silu, x);
 }
 
+export interface SoftplusOptions {
+  /** log(1 + e^(beta·x)) / beta; 1 by default. */
+  readonly beta?: number;
+  /** Where beta·x is above, the result is x itself. None by default: nothing overflows without. */
+  readonly threshold?: number;
+}
+
+const SOFTPLUS_OPTIONS: OptionKinds<SoftplusOptions> = { beta: "a number", threshold: "a number" };
+
 /** log(1 + eˣ). */
-export function softplus(x: TensorLike): Tensor {
-  return unary("softplus", math.softplus, x);
+export function softplus(x: TensorLike, options: SoftplusOptions = {}): Tensor {
+  requireOptions("softplus", options, SOFTPLUS_OPTIONS);
+  const { beta = 1, threshold } = options;
+  if (!(beta > 0)) fail("InvalidArgument", `softplus: beta ${describe(beta)}`, "give a number above 0");
+  const v = asTensor("softplus", x);
+  const scaled = beta === 1 ? v : mul(v, beta);
+  const log = unary("softplus", math.softplus, scaled);
+  const y = beta === 1 ? log : mul(log, 1 / beta);
+  return threshold === undefined ? y : where(greater(scaled, threshold), v, y);
 }
 
 // ---- comparisons and logic -----------------------------------------------------------------------------------------

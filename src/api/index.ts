@@ -11,6 +11,7 @@ export { type TensorOptions, tensor } from "../trace/literal.ts";
 export type { TensorStorage, TypedArray } from "../trace/storage.ts";
 export type { NestedArray } from "../trace/tensor.ts";
 export type { Tree } from "../trace/tree.ts";
+export * from "./activations.ts";
 export * from "./arithmetic.ts";
 export * from "./attention.ts";
 export type {

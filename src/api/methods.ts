@@ -3,6 +3,7 @@
  * method is that function with the tensor in front of the dot, and its type and its documentation are the function's.
  */
 import { Tensor } from "../trace/tensor.ts";
+import * as activations from "./activations.ts";
 import * as arithmetic from "./arithmetic.ts";
 import * as attention from "./attention.ts";
 import * as conv from "./conv.ts";
@@ -40,6 +41,7 @@ const single = {
 
 const families = [
   elementwise,
+  activations,
   arithmetic,
   special,
   shape,
@@ -59,6 +61,7 @@ type Method<F> = F extends (x: Tensor, ...rest: infer Rest) => infer R ? (...res
 type MethodsOf<M> = { readonly [K in keyof M]: Method<M[K]> };
 
 type AllMethods = MethodsOf<typeof elementwise> &
+  MethodsOf<typeof activations> &
   MethodsOf<typeof arithmetic> &
   MethodsOf<typeof special> &
   MethodsOf<typeof shape> &

@@ -3,6 +3,7 @@
  * every operation along; of functions a bundler keeps those that are used. Plans within budgets are in `tidemark/core/budget`, and
  * `compileAsync` loads them when it is called. Why: docs/decisions/0035-core-entry.md.
  */
+export * from "../api/activations.ts";
 export * from "../api/arithmetic.ts";
 export * from "../api/attention.ts";
 export type {

@@ -25,6 +25,7 @@ const CASES: readonly (readonly [string, (x: Expr) => Expr, readonly number[], r
   ["sin", math.sin, [0, -0, INF, -INF, NAN], [0, -0, NAN, NAN, NAN]],
   ["cos", math.cos, [0, -0, INF, -INF, NAN], [1, 1, NAN, NAN, NAN]],
   ["tan", math.tan, [0, -0, INF, -INF, NAN], [0, -0, NAN, NAN, NAN]],
+  ["mish", math.mish, [0, -0, INF, -INF, NAN, 1000], [0, -0, INF, -0, NAN, 1000]],
   ["exp2", math.exp2, [0, -0, 10, -3, INF, -INF, NAN, 2000, -2000], [1, 1, 1024, 0.125, INF, 0, NAN, INF, 0]],
   ["log2", math.log2, [1, 8, 2 ** -140, 0, -0, -1, INF, NAN], [0, 3, -140, -INF, -INF, NAN, INF, NAN]],
   ["log10", math.log10, [1, 10, 1e3, 1e10, 0, -1, INF, NAN], [0, 1, 3, 10, -INF, NAN, INF, NAN]],

@@ -32,6 +32,7 @@ const over = (a: number, b: number, c: number, d: number): Domain => ({ dense: [
 const sigmoid = (x: number): number => (x < 0 ? Math.exp(x) / (1 + Math.exp(x)) : 1 / (1 + Math.exp(-x)));
 const silu = (x: number): number => x * sigmoid(x);
 const softplus = (x: number): number => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
+const mish = (x: number): number => x * Math.tanh(softplus(x));
 const rsqrt = (x: number): number => 1 / Math.sqrt(x);
 const geluExponent = (x: number): number => 2 * 0.7978845608028654 * (x + 0.044715 * x ** 3);
 
@@ -72,6 +73,7 @@ const MORE: readonly Sweep[] = [
   ["exp2", math.exp2, (x) => 2 ** x, special.exp2, over(-20, 20, -ALL, ALL), over(-20, 20, -1100, 1030)],
   ["log2", math.log2, Math.log2, special.log2, ...POSITIVE],
   ["log10", math.log10, Math.log10, special.log10, ...POSITIVE],
+  ["mish", math.mish, mish, special.mish, over(-20, 20, -87, ALL), over(-20, 20, -700, 700)],
   ["atan", math.atan, Math.atan, special.atan, over(-3, 3, -ALL, ALL), over(-3, 3, -ALL, ALL)],
   ["asin", math.asin, Math.asin, special.asin, UNIT, UNIT],
   ["acos", math.acos, Math.acos, special.acos, UNIT, UNIT],

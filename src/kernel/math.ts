@@ -8,8 +8,8 @@
  */
 import type { FloatScalar } from "./dtype.ts";
 import type { Expr } from "./expr.ts";
-import { sigmoid } from "./math-exp.ts";
-import { add, div, max, mul, sqrt } from "./scalar-ops.ts";
+import { exp, sigmoid } from "./math-exp.ts";
+import { add, div, max, min, mul, sqrt } from "./scalar-ops.ts";
 
 export { acos, asin, atan, atan2 } from "./math-atan.ts";
 export { erf, erfc } from "./math-erf.ts";
@@ -56,7 +56,8 @@ export type MathName =
   | "cbrt"
   | "softplus"
   | "gelu"
-  | "silu";
+  | "silu"
+  | "mish";
 
 /**
  * Greatest error in units of the last place. sin, cos and tan: for |x| ≤ 5e4 (f32) and 1.6e6 (f64); see math-trig for
@@ -99,6 +100,7 @@ export const ULP_BOUNDS: Readonly<Record<FloatScalar, Readonly<Record<MathName, 
     softplus: 2,
     gelu: 3,
     silu: 3.5,
+    mish: 4,
   },
   f64: {
     exp: 1.1,
@@ -134,6 +136,7 @@ export const ULP_BOUNDS: Readonly<Record<FloatScalar, Readonly<Record<MathName, 
     softplus: 2,
     gelu: 4,
     silu: 3.5,
+    mish: 4,
   },
 };
 
@@ -154,4 +157,11 @@ export function gelu(x: Expr): Expr {
   const cube = mul(mul(x, x), x);
   const twiceU = mul(add(x, mul(cube, 0.044715)), 2 * 0.7978845608028654);
   return mul(max(x, -1e30), sigmoid(twiceU));
+}
+
+/** x·tanh(log(1 + eˣ)) = x·n/(n + 2) with n = eˣ(eˣ + 2), which is 1 beyond 40. */
+export function mish(x: Expr): Expr {
+  const e = exp(min(x, 40));
+  const n = mul(e, add(e, 2));
+  return mul(max(x, -1e30), div(n, add(n, 2)));
 }

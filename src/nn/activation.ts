@@ -1,12 +1,16 @@
 /** @file Layers without parameters: any function of one tensor, the usual activations, flattening, pooling, dropout. */
+import * as activations from "../api/activations.ts";
+import { full } from "../api/create.ts";
 import {
   add,
   erf,
   gelu as geluOf,
   mul,
   relu as reluOf,
+  type SoftplusOptions,
   sigmoid as sigmoidOf,
   silu as siluOf,
+  softplus as softplusOf,
   tanh as tanhOf,
 } from "../api/elementwise.ts";
 import { softmax as softmaxOf } from "../api/normalize.ts";
@@ -17,7 +21,7 @@ import type { PerAxis } from "../api/window.ts";
 import { elementsOf, typeText } from "../ir/type.ts";
 import { fail, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import { APPLY_OPTIONS, type Layer, type NoParams } from "./layer.ts";
+import { APPLY_OPTIONS, type Layer, type NoParams, requireCounts } from "./layer.ts";
 
 /**
  * A layer from a function of a tensor.
@@ -60,6 +64,99 @@ export function tanh(): Layer<NoParams> {
 
 export function sigmoid(): Layer<NoParams> {
   return lambda(sigmoidOf);
+}
+
+/** log(1 + eˣ). */
+export function softplus(options: SoftplusOptions = {}): Layer<NoParams> {
+  return lambda((x) => softplusOf(x, options));
+}
+
+/** x above zero, slope·x below. */
+export function leakyRelu(slope = 0.01): Layer<NoParams> {
+  return lambda((x) => activations.leakyRelu(x, slope));
+}
+
+/** x above zero, alpha·(eˣ - 1) below. */
+export function elu(alpha = 1): Layer<NoParams> {
+  return lambda((x) => activations.elu(x, alpha));
+}
+
+/** 1.0507·elu(x, 1.6733). */
+export function selu(): Layer<NoParams> {
+  return lambda(activations.selu);
+}
+
+/** x above zero, alpha·(e^(x/alpha) - 1) below. */
+export function celu(alpha = 1): Layer<NoParams> {
+  return lambda((x) => activations.celu(x, alpha));
+}
+
+/** min(max(x, 0), 6). */
+export function relu6(): Layer<NoParams> {
+  return lambda(activations.relu6);
+}
+
+/** x between lo and hi, else the nearer of them. */
+export function hardTanh(lo = -1, hi = 1): Layer<NoParams> {
+  return lambda((x) => activations.hardTanh(x, lo, hi));
+}
+
+/** x/6 + 1/2, kept between 0 and 1. */
+export function hardSigmoid(): Layer<NoParams> {
+  return lambda(activations.hardSigmoid);
+}
+
+/** x·hardSigmoid(x). */
+export function hardSwish(): Layer<NoParams> {
+  return lambda(activations.hardSwish);
+}
+
+/** x·tanh(log(1 + eˣ)). */
+export function mish(): Layer<NoParams> {
+  return lambda(activations.mish);
+}
+
+/** x / (1 + |x|). */
+export function softsign(): Layer<NoParams> {
+  return lambda(activations.softsign);
+}
+
+/** log(sigmoid(x)). */
+export function logSigmoid(): Layer<NoParams> {
+  return lambda(activations.logSigmoid);
+}
+
+/** 0 where |x| is not above a threshold, else x. */
+export function hardShrink(threshold = 0.5): Layer<NoParams> {
+  return lambda((x) => activations.hardShrink(x, threshold));
+}
+
+/** x moved towards zero by a threshold, and not beyond it. */
+export function softShrink(threshold = 0.5): Layer<NoParams> {
+  return lambda((x) => activations.softShrink(x, threshold));
+}
+
+/** x - tanh(x). */
+export function tanhShrink(): Layer<NoParams> {
+  return lambda(activations.tanhShrink);
+}
+
+/** The first half of an axis, the last by default, times the sigmoid of the second. */
+export function glu(axis = -1): Layer<NoParams> {
+  return lambda((x) => activations.glu(x, axis));
+}
+
+export interface PreluParams {
+  readonly slope: Tensor;
+}
+
+/** x above zero, slope·x below, with one learned slope or one for each channel; they start at 0.25. */
+export function prelu(channels = 1, initial = 0.25): Layer<PreluParams> {
+  requireCounts("prelu", { channels });
+  return {
+    init: () => ({ slope: full([channels], initial) }),
+    apply: ({ slope }, x) => activations.prelu(x, slope),
+  };
 }
 
 /** eˣ / Σ eˣ along an axis, the last by default. */

@@ -1,5 +1,6 @@
 /** @file Every operation there is, for the parser of graphs and for tests over all of them. Nothing else needs the list. */
 import type { AnyOp } from "../ir/op.ts";
+import { elu, hardSwish, logSigmoid, mish, softsign } from "./activations.ts";
 import { attend, attendBackward } from "./attend.ts";
 import { packBits, unpackBits } from "./bits.ts";
 import { switchOp } from "./branch.ts";
@@ -141,6 +142,12 @@ export const allOps: readonly AnyOp[] = [
   erfinv,
   lgamma,
   polygamma,
+  // activations
+  elu,
+  mish,
+  softsign,
+  logSigmoid,
+  hardSwish,
   // remainder
   trunc,
   fmod,

@@ -1,5 +1,6 @@
 /** @file Every function of the API that takes or makes tensors, with what to call it on; the generic tests run over this. */
 import type { Family, Float, FunctionSample } from "./sample.ts";
+import { activations } from "./samples/activations.ts";
 import { elementwise } from "./samples/elementwise.ts";
 import { indexing } from "./samples/indexing.ts";
 import { losses } from "./samples/losses.ts";
@@ -14,6 +15,7 @@ import { windows } from "./samples/windows.ts";
 
 const families: readonly Family[] = [
   elementwise,
+  activations,
   reduce,
   shape,
   indexing,

@@ -210,3 +210,12 @@ function polygamma(x: number, n: 0 | 1): Real {
 
 export const digamma = (x: number): Real => polygamma(x, 0);
 export const trigamma = (x: number): Real => polygamma(x, 1);
+
+/** x·n/(n + 2) with n = eˣ(eˣ + 2). */
+export function mish(x: number): Real {
+  const f = 2400;
+  const y = fixed(realFromNumber(x), f);
+  const power = fixed(expFixed(y, f), f);
+  const n = times(power, power + 2n * one(f), f);
+  return { m: y * over(n, n + 2n * one(f), f), e: -2 * f };
+}
