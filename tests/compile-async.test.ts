@@ -215,6 +215,22 @@ describe("the better plan", () => {
     expect(counts).toMatchObject({ started: 2, ended: 2 });
   });
 
+  it("is not used where the program was dropped meanwhile, and the plan that is told is not the better one", async () => {
+    let refined = (_: tm.CompileProgress): void => undefined;
+    const done = new Promise<tm.CompileProgress>((resolve) => {
+      refined = resolve;
+    });
+    const run = await tm.compileAsync(normalised, [weights(), rows], {
+      ...asked,
+      programs: 1,
+      onProgress: (progress) => (progress.stage === "refine" ? refined(progress) : undefined),
+    });
+    const first = run.program(weights(), rows);
+    run.program(weights(), rows.slice([[0, 128]]));
+    expect((await done).plan).toMatchObject({ predictedMs: first.predictedMs });
+    expect([run.program(weights(), rows).planVersion, run.usage().programs]).toEqual([1, 1]);
+  });
+
   it("is not looked for any more once the function is disposed of", async () => {
     const counts = countWorkers();
     const run = await tm.compileAsync(normalised, [weights(), rows], asked);

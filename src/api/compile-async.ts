@@ -155,7 +155,11 @@ const searchingOn = (request: CompileRequest): CompileRequest => ({
   memory: { ...request.memory, quick: false },
 });
 
-/** Searches on in another worker, and uses the better plan from the next call on. Whatever goes wrong, the first one stays. */
+/**
+ * Searches on in another worker, and uses the better plan from the next call on. Whatever goes wrong, the first one stays. The plan
+ * that is told in the end is the one in use: the first where no search was possible, where it found nothing faster, or where the
+ * program was dropped meanwhile.
+ */
 async function refine({ maker, source, watch }: Making, first: Entry): Promise<void> {
   const stop = new StopSignal();
   const end = (): void => stop.stop();
@@ -167,14 +171,12 @@ async function refine({ maker, source, watch }: Making, first: Entry): Promise<v
   const { key } = source.flat;
   try {
     const sent = await planElsewhere(making, maker.kept.target);
-    if (typeof sent === "string") return;
-    const { strategy, arenaBytes, predictedMs } = sent.figures;
-    if (predictedMs >= first.figures.predictedMs) return watch.refined(first.figures);
     // code that is loaded on this thread would keep it busy
-    if (!sent.code) return;
+    const isBetter = typeof sent !== "string" && sent.code && sent.figures.predictedMs < first.figures.predictedMs;
+    if (!isBetter) return watch.refined(first.figures);
     const entry = await loadSent(making, maker.kept.target, sent);
-    maker.kept.replace(key, first, { ...entry, figures: { ...entry.figures, planVersion: 2 } });
-    watch.refined({ strategy, arenaBytes, predictedMs });
+    const isUsed = maker.kept.replace(key, first, { ...entry, figures: { ...entry.figures, planVersion: 2 } });
+    watch.refined(isUsed ? entry.figures : first.figures);
   } catch {
     // stopped, or the worker or the user's callback failed
   } finally {

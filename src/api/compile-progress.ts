@@ -94,8 +94,8 @@ export class CompileWatch {
   }
 
   /** The search for a better plan is done: the one that is used from now on. */
-  refined(plan: PlanProgress): void {
-    this.#plan = plan;
+  refined({ strategy, arenaBytes, predictedMs }: PlanProgress): void {
+    this.#plan = { strategy, arenaBytes, predictedMs };
     this.begin("refine");
   }
 

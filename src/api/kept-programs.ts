@@ -65,11 +65,15 @@ export class KeptPrograms<E extends Entry> {
     return this.#entries.add(key, entry);
   }
 
-  /** Puts a program in place of another for the same arguments, between two calls; closes it where that is not kept any more. */
-  replace(key: string, earlier: E, next: E): void {
+  /**
+   * Puts a program in place of another for the same arguments, between two calls; closes it where that is not kept any more, and
+   * returns false.
+   */
+  replace(key: string, earlier: E, next: E): boolean {
     const isKept = !this.#disposed && this.#entries.peek(key) === earlier;
     if (isKept) this.#entries.replace(key, next);
     (isKept ? earlier : next).program.close();
+    return isKept;
   }
 
   /** Is called when the function is disposed of. */
