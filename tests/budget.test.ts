@@ -6,6 +6,7 @@
 import { describe, expect, test } from "vitest";
 import {
   type Compiled,
+  type CompileOptions,
   compile,
   type PlanInfo,
   type PlanningOptions,
@@ -18,8 +19,12 @@ import {
 } from "../src/api/index.ts";
 import { stateHash } from "../src/cli/commands/bench.ts";
 import { allNodes } from "../src/ir/walk.ts";
+import { printPlan } from "../src/plan/print.ts";
 import { STRATEGY_NAMES, type StrategyName } from "../src/plan/recompute/strategy.ts";
+import { sharePlans } from "./support/shared-plans.ts";
 import { residualChain, type TrainingStep, tinyConvNet, tinyTransformer } from "./support/training-steps.ts";
+
+sharePlans();
 
 const CHAIN = residualChain(6);
 const STEPS: readonly TrainingStep[] = [tinyTransformer(), tinyConvNet(), CHAIN];
@@ -31,22 +36,28 @@ interface Outcome {
   readonly recomputed: number;
 }
 
+type CompiledStep = Compiled<[object, Tensor], readonly [object, Tensor]>;
+
+const compiledStep = ({ step, name }: TrainingStep, options: CompileOptions): CompiledStep =>
+  compile(step as never, { ...options, donate: [0], validate: true, name }) as unknown as CompiledStep;
+
 /** Three steps, with the validator watching. */
-function train({ step, init, name }: TrainingStep, options: PlanningOptions): Outcome {
-  const compiled = compile(step as never, { ...options, donate: [0], validate: true, name }) as unknown as Compiled<
-    [object, Tensor],
-    readonly [object, Tensor]
-  >;
-  let state = init();
+function train(step: TrainingStep, options: CompileOptions): Outcome {
+  const compiled = compiledStep(step, options);
+  let state = step.init();
   const info = compiled.program(state, tensor(0, { dtype: "i32" }));
   for (let i = 0; i < 3; i++) [state] = compiled(state, tensor(i, { dtype: "i32" }));
   const recomputed = [...allNodes(info.graph)].filter((node) => node.replay > 0).length;
   return { hash: stateHash(state), arenaBytes: info.arenaBytes, predictedMs: info.predictedMs, recomputed };
 }
 
-/** The plan of a step. */
-function planned({ step, init }: TrainingStep, options: PlanningOptions) {
-  const planOf = plan(step as never, { donate: [0], ...options }) as (...args: unknown[]) => PlanInfo;
+/** The plan of a step, of those that all requests share. */
+const shared = (step: TrainingStep, options: CompileOptions): PlanInfo =>
+  compiledStep(step, { effort: "full", ...options }).program(step.init(), tensor(0, { dtype: "i32" }));
+
+/** The same from a planner of its own. */
+function planned({ step, init, name }: TrainingStep, options: PlanningOptions) {
+  const planOf = plan(step as never, { donate: [0], name, ...options }) as (...args: unknown[]) => PlanInfo;
   return planOf(init(), tensor(0, { dtype: "i32" }));
 }
 
@@ -99,6 +110,13 @@ describe.each(STEPS)("$name", (step) => {
 
 describe("requests", () => {
   const step = CHAIN;
+  test("are answered as if nothing had been asked before", () => {
+    const { arenaBytes } = planned(step, { strategy: "store-all" });
+    for (const memory of ["min", Math.ceil(0.8 * arenaBytes)] as const) {
+      expect(printPlan(shared(step, { memory }).plan)).toBe(printPlan(planned(step, { memory }).plan));
+    }
+  });
+
   test("checkpoints are honoured without a budget, and are the planner's to decide with one", () => {
     const replays = (options: PlanningOptions): number =>
       [...allNodes(planned(step, options).graph)].filter((node) => node.replay > 0).length;
@@ -108,11 +126,11 @@ describe("requests", () => {
   });
 
   test("a budget that no plan meets names the smallest that one does", () => {
-    const { arenaBytes } = planned(step, { memory: "min" });
-    expect(() => planned(step, { memory: arenaBytes - 64 })).toThrow(
+    const { arenaBytes } = shared(step, { memory: "min" });
+    expect(() => shared(step, { memory: arenaBytes - 64 })).toThrow(
       new RegExp(`needs ${arenaBytes.toLocaleString("en-US")} bytes[^]*tightest at[^]*raise the budget`),
     );
-    expect(planned(step, { memory: arenaBytes }).arenaBytes).toBe(arenaBytes);
+    expect(shared(step, { memory: arenaBytes }).arenaBytes).toBe(arenaBytes);
   });
 
   test.each([

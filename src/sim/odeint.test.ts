@@ -3,8 +3,11 @@
  * forward mode, and what happens when a solution cannot be completed.
  */
 import { describe, expect, it } from "vitest";
+import { sharePlans } from "../../tests/support/shared-plans.ts";
 import { compile, forLoop, grad, jvp, plan, spec, stack, type Tensor, tensor, valueAndGrad } from "../api/index.ts";
 import { type Method, odeint, odeSolve } from "./index.ts";
+
+sharePlans();
 
 const f64 = (data: number | number[]): Tensor => tensor(data, { dtype: "f64" });
 const valuesOf = (x: Tensor): readonly number[] => [...x.data()];

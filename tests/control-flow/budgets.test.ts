@@ -32,6 +32,9 @@ import { REVERSALS, type Reversal } from "../../src/ops/loops.ts";
 import { record } from "../../src/ops/record.ts";
 import { type RewindAttrs, rewind } from "../../src/ops/rewind.ts";
 import { ScriptMachine } from "../support/script-machine.ts";
+import { sharePlans } from "../support/shared-plans.ts";
+
+sharePlans();
 
 type Params = Readonly<Record<string, Tensor>>;
 

@@ -23,6 +23,9 @@ import type { Node } from "../../src/ir/graph.ts";
 import { allNodes } from "../../src/ir/walk.ts";
 import { record } from "../../src/ops/record.ts";
 import { rewind } from "../../src/ops/rewind.ts";
+import { sharePlans } from "../support/shared-plans.ts";
+
+sharePlans();
 
 type Params = Readonly<Record<string, Tensor>>;
 

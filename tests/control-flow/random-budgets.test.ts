@@ -17,6 +17,9 @@ import {
 } from "../../src/api/index.ts";
 import { at } from "../../src/base/invariant.ts";
 import { hostRandom } from "../../src/base/random.ts";
+import { sharePlans } from "../support/shared-plans.ts";
+
+sharePlans();
 
 interface Params {
   readonly w: Tensor;
