@@ -32,7 +32,7 @@ function requireRank(name: string, x: Tensor, w: Tensor, axes: number): void {
   requireTensor(name, "x", x);
   requireTensor(name, "w", w);
   if (x.rank === axes + 2 && w.rank === axes + 2) return;
-  const space = axes === 1 ? "length" : "height, width";
+  const space = at(["length", "height, width", "depth, height, width"], axes - 1);
   fail(
     "ShapeMismatch",
     `${name}: takes x [batch, channels, ${space}] and w [out, in, ${space}], got ${typeText(x)}, ${typeText(w)}`,
@@ -104,6 +104,17 @@ export function conv2d(x: Tensor, w: Tensor, options: ConvOptions = {}): Tensor 
   return convolve({ name: "conv2d", axes: 2 }, x, w, options);
 }
 
+/** Convolution of x [batch, in, depth, height, width] with w [out, in / groups, kernel depth, kernel height, kernel width]. */
+export function conv3d(x: Tensor, w: Tensor, options: ConvOptions = {}): Tensor {
+  return convolve({ name: "conv3d", axes: 3 }, x, w, options);
+}
+
+/** Every channel with kernels of its own: conv2d with as many groups as x has channels; w is [channels · kernels, 1, height, width]. */
+export function depthwiseConv2d(x: Tensor, w: Tensor, options: Omit<ConvOptions, "groups"> = {}): Tensor {
+  requireRank("depthwiseConv2d", x, w, 2);
+  return convolve({ name: "depthwiseConv2d", axes: 2 }, x, w, { ...options, groups: at(x.shape, 1) });
+}
+
 /** Transpose of conv1d: x [batch, in, length] with w [in, out / groups, kernel]. */
 export function convTranspose1d(x: Tensor, w: Tensor, options: ConvTransposeOptions = {}): Tensor {
   return transposed({ name: "convTranspose1d", axes: 1 }, x, w, options);
@@ -112,4 +123,9 @@ export function convTranspose1d(x: Tensor, w: Tensor, options: ConvTransposeOpti
 /** Transpose of conv2d: x [batch, in, height, width] with w [in, out / groups, kernel height, kernel width]. */
 export function convTranspose2d(x: Tensor, w: Tensor, options: ConvTransposeOptions = {}): Tensor {
   return transposed({ name: "convTranspose2d", axes: 2 }, x, w, options);
+}
+
+/** Transpose of conv3d: x [batch, in, depth, height, width] with w [in, out / groups, kernel depth, kernel height, kernel width]. */
+export function convTranspose3d(x: Tensor, w: Tensor, options: ConvTransposeOptions = {}): Tensor {
+  return transposed({ name: "convTranspose3d", axes: 3 }, x, w, options);
 }

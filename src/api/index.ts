@@ -13,6 +13,7 @@ export type { NestedArray } from "../trace/tensor.ts";
 export type { Tree } from "../trace/tree.ts";
 export * from "./activations.ts";
 export * from "./arithmetic.ts";
+export * from "./arrange.ts";
 export * from "./attention.ts";
 export type {
   BlobLike,
@@ -48,6 +49,7 @@ export * from "./elementwise.ts";
 export type { AbortSignalLike } from "./event-loop.ts";
 export { type ArgNums, type AuxOptions, type GradOf, type GradOptions, grad, valueAndGrad } from "./grad.ts";
 export { type GroupedMatmulOptions, groupedMatmul } from "./grouped.ts";
+export * from "./image.ts";
 export {
   diagonal,
   dynamicSlice,

@@ -100,3 +100,13 @@ export function avgPool1d(x: Tensor, window: PerAxis, options: PoolOptions = {})
 export function avgPool2d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
   return asFunction("avgPool2d", () => avgPool({ name: "avgPool2d", axes: 2 }, x, window, options));
 }
+
+/** The largest of each window over the last three axes. */
+export function maxPool3d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
+  return asFunction("maxPool3d", () => maxPool({ name: "maxPool3d", axes: 3 }, x, window, options));
+}
+
+/** The mean of each window over the last three axes; padding is not counted. */
+export function avgPool3d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
+  return asFunction("avgPool3d", () => avgPool({ name: "avgPool3d", axes: 3 }, x, window, options));
+}

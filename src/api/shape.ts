@@ -2,10 +2,12 @@
 import { grouped } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { elementsOf, type Shape, shapeText, typeText } from "../ir/type.ts";
+import { concat } from "../ops/concat.ts";
 import * as movement from "../ops/movement.ts";
 import * as ops from "../ops/slice.ts";
 import { describe, fail, requireArray, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
+import { asFunction } from "../trace/trace.ts";
 import { applyOp, ownCopy } from "./apply.ts";
 import { type Axes, broadcastToShape, normalAxes, normalAxis } from "./operands.ts";
 
@@ -208,8 +210,62 @@ export function slice(x: Tensor, ranges: readonly Range[]): Tensor {
   );
 }
 
-/** Elements around: `widths` is a number for all sides, or [before, after] for each axis. */
-export function pad(x: Tensor, widths: number | readonly (readonly [number, number])[], value = 0): Tensor {
+/** In place of one value: elements mirrored at the edge, the elements at the edge, or those of the other end. */
+export type PadMode = "reflect" | "replicate" | "circular";
+
+/** Most elements that can be added at an end of an axis. */
+const MOST_PADDED: Readonly<Record<PadMode, (extent: number) => number>> = {
+  reflect: (extent) => Math.max(0, extent - 1),
+  replicate: (extent) => (extent === 0 ? 0 : Number.POSITIVE_INFINITY),
+  circular: (extent) => extent,
+};
+
+/** What comes before and behind the elements along an axis. */
+function edgesOf(x: Tensor, axis: number, [lo, hi]: readonly [number, number], mode: PadMode): readonly Tensor[] {
+  const n = at(x.shape, axis);
+  const part = (from: number, to: number): Tensor =>
+    slice(
+      x,
+      x.shape.map((_, a) => (a === axis ? ([from, to] as const) : null)),
+    );
+  if (mode === "reflect") return [flip(part(1, lo + 1), axis), flip(part(n - 1 - hi, n - 1), axis)];
+  if (mode === "circular") return [part(n - lo, n), part(0, hi)];
+  const many = (edge: Tensor, count: number): Tensor => broadcastToShape(edge, x.shape.with(axis, count));
+  return [many(part(0, 1), lo), many(part(n - 1, n), hi)];
+}
+
+function paddedWith(x: Tensor, widths: readonly (readonly [number, number])[], mode: PadMode): Tensor {
+  const most = Object.hasOwn(MOST_PADDED, mode) ? MOST_PADDED[mode] : undefined;
+  if (!most)
+    fail("InvalidArgument", `pad: ${String(mode)}`, `give a number, or ${Object.keys(MOST_PADDED).join(", ")}`);
+  return widths.reduce((y, [lo, hi], axis) => {
+    if (lo === 0 && hi === 0) return y;
+    const limit = most(at(y.shape, axis));
+    if (Math.max(lo, hi) > limit) {
+      const summary = `pad: axis ${axis} of ${typeText(x)} gets [${lo}, ${hi}] with "${mode}"`;
+      fail("InvalidArgument", summary, `at most ${limit} at either end`);
+    }
+    const [before, behind] = edgesOf(y, axis, [lo, hi], mode) as readonly [Tensor, Tensor];
+    const parts = [...(lo > 0 ? [before] : []), y, ...(hi > 0 ? [behind] : [])];
+    return applyOp(concat, parts, { axis });
+  }, x);
+}
+
+/**
+ * Elements around: `widths` is a number for all sides, or [before, after] for each axis. They are one value, or with a `PadMode` elements
+ * of x.
+ *
+ * @example
+ * import { pad, tensor } from "tidemark";
+ *
+ * const x = tensor([1, 2, 3]);
+ * console.log(pad(x, [[1, 2]]).toArray(), pad(x, [[1, 2]], "reflect").toArray()); // [0, 1, 2, 3, 0, 0] [2, 1, 2, 3, 2, 1]
+ */
+export function pad(
+  x: Tensor,
+  widths: number | readonly (readonly [number, number])[],
+  value: number | PadMode = 0,
+): Tensor {
   requireTensor("pad", "x", x);
   const list = typeof widths === "number" ? x.shape.map(() => [widths, widths] as const) : widths;
   requireArray("pad", "the widths", list, "x.pad([[1, 1], [0, 2]])");
@@ -230,8 +286,9 @@ export function pad(x: Tensor, widths: number | readonly (readonly [number, numb
       "give [before, after] for each axis: x.pad([[1, 1], [0, 2]])",
     );
   });
-  if (typeof value !== "number") fail("InvalidArgument", `pad: the value is ${describe(value)}`, "give a number");
   if (list.every(([lo, hi]) => lo === 0 && hi === 0)) return ownCopy(x);
+  if (typeof value === "string") return asFunction("pad", () => paddedWith(x, list, value));
+  if (typeof value !== "number") fail("InvalidArgument", `pad: the value is ${describe(value)}`, "give a number");
   return applyOp(ops.pad, [x], {
     lo: list.map(([lo]) => lo),
     hi: list.map(([, hi]) => hi),

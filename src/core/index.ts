@@ -5,6 +5,7 @@
  */
 export * from "../api/activations.ts";
 export * from "../api/arithmetic.ts";
+export * from "../api/arrange.ts";
 export * from "../api/attention.ts";
 export type {
   BlobLike,
@@ -39,6 +40,7 @@ export * from "../api/einsum.ts";
 export * from "../api/elementwise.ts";
 export type { AbortSignalLike } from "../api/event-loop.ts";
 export { type ArgNums, type AuxOptions, type GradOf, type GradOptions, grad, valueAndGrad } from "../api/grad.ts";
+export * from "../api/image.ts";
 export {
   diagonal,
   dynamicSlice,

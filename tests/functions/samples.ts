@@ -1,6 +1,7 @@
 /** @file Every function of the API that takes or makes tensors, with what to call it on; the generic tests run over this. */
 import type { Family, Float, FunctionSample } from "./sample.ts";
 import { activations } from "./samples/activations.ts";
+import { arrange } from "./samples/arrange.ts";
 import { elementwise } from "./samples/elementwise.ts";
 import { indexing } from "./samples/indexing.ts";
 import { losses } from "./samples/losses.ts";
@@ -18,6 +19,7 @@ const families: readonly Family[] = [
   activations,
   reduce,
   shape,
+  arrange,
   indexing,
   scatters,
   order,
