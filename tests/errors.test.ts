@@ -102,6 +102,7 @@ const cases: Readonly<Record<string, () => unknown>> = {
   "shift-of-floats": () => x.leftShift(1),
   "isfinite-of-i32": () => labels.isfinite(),
   "polygamma-order": () => x.polygamma(-1),
+  "flatten-order": () => m.flatten(1, 0),
   "elu-alpha": () => x.elu(-1),
   "prelu-slopes": () => m.prelu([1, 2, 3, 4, 5]),
   "glu-odd": () => x.glu(),

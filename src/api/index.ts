@@ -12,6 +12,7 @@ export type { TensorStorage, TypedArray } from "../trace/storage.ts";
 export type { NestedArray } from "../trace/tensor.ts";
 export type { Tree } from "../trace/tree.ts";
 export * from "./activations.ts";
+export * from "./aliases.ts";
 export * from "./arithmetic.ts";
 export * from "./arrange.ts";
 export * from "./attention.ts";

@@ -4,6 +4,7 @@
  */
 import { Tensor } from "../trace/tensor.ts";
 import * as activations from "./activations.ts";
+import * as aliases from "./aliases.ts";
 import * as arithmetic from "./arithmetic.ts";
 import * as attention from "./attention.ts";
 import * as conv from "./conv.ts";
@@ -42,6 +43,7 @@ const single = {
 const families = [
   elementwise,
   activations,
+  aliases,
   arithmetic,
   special,
   shape,
@@ -62,6 +64,7 @@ type MethodsOf<M> = { readonly [K in keyof M]: Method<M[K]> };
 
 type AllMethods = MethodsOf<typeof elementwise> &
   MethodsOf<typeof activations> &
+  MethodsOf<typeof aliases> &
   MethodsOf<typeof arithmetic> &
   MethodsOf<typeof special> &
   MethodsOf<typeof shape> &

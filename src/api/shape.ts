@@ -114,6 +114,18 @@ export function squeeze(x: Tensor, axes?: Axes): Tensor {
   );
 }
 
+/** The axes from one to another, both included, as one; all of them by default. */
+export function flatten(x: Tensor, from = 0, to = -1): Tensor {
+  requireTensor("flatten", "x", x);
+  if (x.rank === 0) return reshape(x, [1]);
+  const [first, last] = [normalAxis("flatten", from, x), normalAxis("flatten", to, x)];
+  if (first > last) {
+    fail("InvalidAxis", `flatten: axis ${from} of ${typeText(x)} comes after axis ${to}`, "give the first axis first");
+  }
+  const merged = elementsOf(x.shape.slice(first, last + 1));
+  return reshape(x, [...x.shape.slice(0, first), merged, ...x.shape.slice(last + 1)]);
+}
+
 /**
  * What to take along an axis: everything (null); from start up to, not including, stop, by step; or one position, whose
  * axis then disappears. Negative positions count from the end, and a negative step goes backwards.

@@ -4,6 +4,7 @@
  * `compileAsync` loads them when it is called. Why: docs/decisions/0035-core-entry.md.
  */
 export * from "../api/activations.ts";
+export * from "../api/aliases.ts";
 export * from "../api/arithmetic.ts";
 export * from "../api/arrange.ts";
 export * from "../api/attention.ts";

@@ -61,6 +61,8 @@ const movement: Family = (t) => {
     { name: "expandDims", inputs: x(3, 2), call: (a) => tm.expandDims(a!, [0, -1]), reference: sameData([1, 3, 2, 1]) },
     { name: "squeeze", inputs: x(1, 3, 1), call: (a) => tm.squeeze(a!), reference: sameData([3]) },
     { name: "squeeze", inputs: x(1, 3, 1), call: (a) => tm.squeeze(a!, -1), reference: sameData([1, 3]) },
+    { name: "flatten", inputs: x(2, 3, 2), call: (a) => tm.flatten(a!), reference: sameData([12]) },
+    { name: "flatten", inputs: x(2, 3, 2), call: (a) => tm.flatten(a!, 1), reference: sameData([2, 6]) },
     { name: "flip", inputs: x(3, 5), call: (a) => tm.flip(a!), reference: moved([3, 5], ([i, j]) => [2 - i!, 4 - j!]) },
     { name: "flip", inputs: x(3, 5), call: (a) => tm.flip(a!, 1), reference: moved([3, 5], ([i, j]) => [i!, 4 - j!]) },
     { name: "flip", inputs: [bool(7)], call: (a) => tm.flip(a!), reference: moved([7], ([i]) => [6 - i!]) },
