@@ -43,8 +43,10 @@ export {
 export * from "./conv.ts";
 export * from "./coupling.ts";
 export * from "./create.ts";
+export * from "./ctc.ts";
 export * from "./cumulative.ts";
 export { type CustomJvpRule, type CustomVjpRule, checkpoint, customJvp, customVjp } from "./custom.ts";
+export * from "./distance-loss.ts";
 export * from "./einsum.ts";
 export * from "./elementwise.ts";
 export type { AbortSignalLike } from "./event-loop.ts";

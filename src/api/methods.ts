@@ -23,7 +23,7 @@ import {
 import { repeat, split, tile } from "./join.ts";
 import * as linear from "./linear.ts";
 import { logsumexp } from "./log-sum.ts";
-import * as loss from "./loss.ts";
+import { crossEntropy, mse } from "./loss.ts";
 import { missingMethods } from "./method-hints.ts";
 import * as mutation from "./mutation.ts";
 import * as normalize from "./normalize.ts";
@@ -36,6 +36,8 @@ import * as special from "./special.ts";
 
 const single = {
   ...{ onesLike, tril, triu, zerosLike, repeat, split, tile, dropout, logsumexp, var: reduce.variance },
+  // other losses are functions alone, so that a bundle has those that it calls
+  ...{ crossEntropy, mse },
   ...{ diagonal, dynamicSlice, dynamicUpdate, gather, oneHot, scatterAdd, scatterAddAlong, take },
   ...{ argsort, sort, topK },
 } as const;
@@ -52,7 +54,6 @@ const families = [
   normalize,
   conv,
   pool,
-  loss,
   attention,
   mutation,
   single,
@@ -73,7 +74,6 @@ type AllMethods = MethodsOf<typeof elementwise> &
   MethodsOf<typeof normalize> &
   MethodsOf<typeof conv> &
   MethodsOf<typeof pool> &
-  MethodsOf<typeof loss> &
   MethodsOf<typeof attention> &
   MethodsOf<typeof mutation> &
   MethodsOf<typeof single>;

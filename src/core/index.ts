@@ -35,8 +35,10 @@ export {
 export * from "../api/conv.ts";
 export * from "../api/coupling.ts";
 export * from "../api/create.ts";
+export * from "../api/ctc.ts";
 export * from "../api/cumulative.ts";
 export { type CustomJvpRule, type CustomVjpRule, checkpoint, customJvp, customVjp } from "../api/custom.ts";
+export * from "../api/distance-loss.ts";
 export * from "../api/einsum.ts";
 export * from "../api/elementwise.ts";
 export type { AbortSignalLike } from "../api/event-loop.ts";
