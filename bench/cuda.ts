@@ -172,7 +172,7 @@ function attentions(): void {
         [attendBackward, 7],
       ] as const) {
         const types = attentionTypes(batch, heads, positions, width, op === attendBackward);
-        const attrs = { scale: 0.125, causal: true, window: 0 };
+        const attrs = { scale: 0.125, causal: true, window: 0, rate: 0 };
         const seconds = secondsOf(target, (b) =>
           b.callAll(
             op,

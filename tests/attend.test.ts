@@ -11,8 +11,10 @@ import {
   expandDims,
   greaterEqual,
   mul,
+  oneHot,
   ones,
   plan,
+  random,
   slice,
   sum,
   type Tensor,
@@ -21,6 +23,7 @@ import {
   where,
   zeros,
 } from "../src/api/index.ts";
+import { multiHeadAttention, transformerBlock } from "../src/nn/index.ts";
 import { plainTargets } from "./support/targets.ts";
 
 type Shape = readonly number[];
@@ -62,6 +65,10 @@ const CASES: Readonly<Record<string, Case>> = {
   "a length, a window, and operands that repeat": {
     ...{ q: [2, 2, 5, 6], k: [1, 7, 6], v: [1, 2, 7, 3] },
     options: { window: 3, length: tensor(6, { dtype: "i32" }) },
+  },
+  "dropout, a length, two query heads for one of keys": {
+    ...{ q: [2, 2, 66, 6], k: [2, 1, 70, 6], v: [2, 1, 70, 3] },
+    options: { dropout: 0.4, key: random.key(3), length: tensor([70, 65], { dtype: "i32" }) },
   },
   "a matrix, and a bias": { q: [65, 4], k: [9, 4], v: [9, 4], options: { mask: drawn([65, 9], 9) } },
 };
@@ -168,10 +175,39 @@ test.each(["stored", "streamed"] as const)("%s: refuses what does not fit in wor
   expect(of([2, 3, 4], [2, 5, 4], [2, 5, 4], { length: tensor(2) })).toThrow(/the length is f32\[\]/);
 });
 
+test("drops as many weights as asked for, as the key draws them", () => {
+  // every query sees all keys alike; values are those of one key each
+  const [q, k, v] = [zeros([1, 40, 4]), zeros([1, 50, 4]), oneHot(arange(50), 50).expandDims(0)];
+  const key = random.key(9);
+  const weights = attention(q, k, v, { dropout: 0.25, key, form: "streamed" }).data();
+  const kept = random.bernoulli(key, 0.75, [1, 40, 50]).data();
+  const errors = Array.from(kept, (isKept, i) => Math.abs(Number(weights[i]) - (isKept ? 1 / 50 / 0.75 : 0)));
+  expect(Math.max(...errors)).toBeLessThan(1e-6);
+  const plain = attention(q, k, v, { form: "streamed" }).data();
+  expect(attention(q, k, v, { dropout: 0, key, form: "streamed" }).data()).toEqual(plain);
+});
+
+test("layers drop while they train, each from a key of its own", () => {
+  const layer = multiHeadAttention(8, { heads: 2, dropout: 0.5 });
+  const [params, x, key] = [layer.init(0), drawn([5, 8], 1), random.key(1)];
+  const plain = layer.apply(params, x).data();
+  expect(layer.apply(params, x, { key }).data()).toEqual(plain);
+  expect(layer.apply(params, x, { train: true, key }).data()).not.toEqual(plain);
+  expect(() => layer.apply(params, x, { train: true })).toThrow(/multiHeadAttention: training draws random numbers/);
+  expect(() => multiHeadAttention(8, { heads: 2, dropout: 1 })).toThrow(/multiHeadAttention: rate 1/);
+  const block = transformerBlock(8, { heads: 2, attentionDropout: 0.5 });
+  const own = block.init(0);
+  expect([block.random, transformerBlock(8, { heads: 2 }).random]).toEqual([true, false]);
+  expect(block.apply(own, x, { train: true, key }).data()).not.toEqual(block.apply(own, x).data());
+});
+
 test("says which forms and options there are", () => {
   const x = drawn([2, 3, 4], 1);
   expect(() => attention(x, x, x, { form: "flash" as never })).toThrow(/form is "flash"/);
   expect(() => attention(x, x, x, { window: 0 })).toThrow(/window is 0/);
+  expect(() => attention(x, x, x, { dropout: 1, key: random.key(0) })).toThrow(/dropout is 1/);
+  expect(() => attention(x, x, x, { dropout: 0.1 })).toThrow(/there is no key to draw from/);
+  expect(() => attention(x, x, x, { dropout: 0.1, key: tensor([1, 2]) })).toThrow(/its key is f32\[2\]/);
   expect(() => attention(x, x, x, { scale: Number.NaN, form: "streamed" })).toThrow(/attention: scale is NaN/);
 });
 

@@ -24,7 +24,7 @@ const f32 = (...shape: number[]) => tensorType("f32", shape);
 /** Two heads of queries for one of keys, ends of blocks, widths that are not those of instructions. */
 const [q, k, v] = [f32(1, 2, 66, 20), f32(1, 1, 130, 20), f32(1, 1, 130, 16)];
 const rows = f32(1, 2, 66);
-const attrs = { scale: 0.25, causal: true, window: 90 };
+const attrs = { scale: 0.25, causal: true, window: 90, rate: 0 };
 const bias = f32(1, 1, 1, 130);
 
 /** The range of a length: of 130 keys some are left out, and a whole block of them. */

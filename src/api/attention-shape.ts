@@ -107,3 +107,13 @@ export function requireLength(length: Tensor, { lead }: AttentionShape): void {
   const each = lead.length > 0 ? `, or one for each batch, i32${shapeText(lead)}` : "";
   fail("ShapeMismatch", `attention: the length is ${typeText(length)}`, `give one number, i32[]${each}`);
 }
+
+/** Checks a rate, and that there is a key to draw from. */
+export function requireDropout({ dropout = 0, key }: { readonly dropout?: number; readonly key?: Tensor }): void {
+  if (!(dropout >= 0 && dropout < 1)) {
+    fail("InvalidArgument", `attention: dropout is ${dropout}`, "a rate is at least 0 and below 1");
+  }
+  if (dropout === 0 || (key && isIndexType(key.dtype) && sameShape(key.shape, [2]))) return;
+  const got = key ? `its key is ${typeText(key)}` : "there is no key to draw from";
+  fail("InvalidArgument", `attention: dropout of ${dropout}, and ${got}`, "give a key, i32[2]: random.key(seed)");
+}

@@ -8,12 +8,20 @@ import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/
 import type { Tensor } from "../trace/tensor.ts";
 import { asFunction, asPart } from "../trace/trace.ts";
 import { applyOp } from "./apply.ts";
-import { type AttentionShape, attentionShape, type Operands, requireLength, requireMask } from "./attention-shape.ts";
+import {
+  type AttentionShape,
+  attentionShape,
+  type Operands,
+  requireDropout,
+  requireLength,
+  requireMask,
+} from "./attention-shape.ts";
 import { arange } from "./create.ts";
 import { add, div, equal, exp, greaterEqual, less, maximum, minimum, mul, sub, where } from "./elementwise.ts";
 import { matmul } from "./linear.ts";
 import { shiftOf } from "./log-sum.ts";
 import { broadcastToShape } from "./operands.ts";
+import { dropout as dropped } from "./random.ts";
 import { sum } from "./reduce.ts";
 import { broadcastTo, expandDims, reshape } from "./shape.ts";
 
@@ -36,6 +44,13 @@ export interface AttentionOptions {
   /** 1 / √depth by default. */
   readonly scale?: number;
   /**
+   * Part of the weights that is dropped, at random, after the softmax, the others scaled up; needs a `key`. Both forms drop the same:
+   * those where `random.bernoulli(key, 1 - dropout, shape of the scores)` is false. Default: 0.
+   */
+  readonly dropout?: number;
+  /** From `random.key`; use a new one for every step. */
+  readonly key?: Tensor;
+  /**
    * Both compute the same up to rounding. `stored`: all scores are a tensor, which the planner may keep or recompute.
    * `streamed`: scores are computed block by block and never stored, going forward and again in reverse. By default
    * streamed from 1,024 queries and keys on, and with a length, unless the mask is one of floats, whose gradient would
@@ -52,6 +67,8 @@ const OPTIONS: OptionKinds<AttentionOptions> = {
   causal: "a boolean",
   window: "a number",
   scale: "a number",
+  dropout: "a number",
+  key: "a tensor",
   form: "a text",
 };
 
@@ -64,14 +81,15 @@ const STREAMED_FROM = 1024;
  * Its derivative follows from that: for a cotangent g and g' = g / Σe it is e∘(g'·vᵀ - Σ g'∘result), one product with all else
  * behind it, which may be written over e. That of softmax itself would hold e∘(g·vᵀ) to sum it.
  */
-function weightedMean(scores: Tensor, v: Tensor, mayBeEmpty: boolean): Tensor {
+function weightedMean(scores: Tensor, v: Tensor, mayBeEmpty: boolean, { dropout = 0, key }: AttentionOptions): Tensor {
   const e = asPart("weights", () => exp(sub(scores, shiftOf(scores, -1))));
   // A sum over no keys is zero, as softmax's: there is nothing to divide by.
   if (e.shape.at(-1) === 0) return matmul(e, v);
   // Before the product: it divides what it stores.
   const total = asPart("weights", () => sum(e, -1, { keepDims: true }));
   // Of a query that sees no key both are zero, and so should be the quotient.
-  return asPart("mean", () => div(matmul(e, v), mayBeEmpty ? where(equal(total, 0), 1, total) : total));
+  const kept = key && dropout > 0 ? dropped(e, dropout, key) : e;
+  return asPart("mean", () => div(matmul(kept, v), mayBeEmpty ? where(equal(total, 0), 1, total) : total));
 }
 
 /** Scores after a mask: chosen by bools, or shifted by floats. */
@@ -153,7 +171,7 @@ function isStreamed(all: Operands, options: AttentionOptions, shape: AttentionSh
 function streamed([q, k, v]: Operands, options: AttentionOptions, shape: AttentionShape): Tensor {
   const { lead, heads, keyHeads, queries, keys, depth, width, scores } = shape;
   // of keys without elements all scores are 0, whatever they are multiplied with
-  const { scale = depth === 0 ? 1 : 1 / Math.sqrt(depth), causal = false, window = 0 } = options;
+  const { scale = depth === 0 ? 1 : 1 / Math.sqrt(depth), causal = false, window = 0, dropout = 0 } = options;
   if (!Number.isFinite(scale)) {
     fail("InvalidArgument", `attention: scale is ${scale}`, 'give a finite number, or form: "stored"');
   }
@@ -166,8 +184,9 @@ function streamed([q, k, v]: Operands, options: AttentionOptions, shape: Attenti
       broadcastToShape(v, [...lead, keyHeads, keys, width]),
       ...mask,
       ...(options.length ? [options.length] : []),
+      ...(options.key && dropout > 0 ? [options.key] : []),
     ],
-    { scale, causal, window },
+    { scale, causal, window, rate: dropout },
   );
   return scores.length === 2 ? reshape(made, made.shape.slice(1)) : made;
 }
@@ -200,11 +219,12 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOpt
     const shape = attentionShape(all);
     if (options.mask) requireMask(options.mask, shape, q);
     if (options.length) requireLength(options.length, shape);
+    requireDropout(options);
     if (isStreamed(all, options, shape)) return streamed(all, options, shape);
     const [keys, values] = sharesHeads(q, k) ? [k, v].map((x) => shared(x, at(q.shape, q.rank - 3))) : [k, v];
     const scores = seenScores(q, keys as Tensor, options, shape);
     // With a causal mask alone every query sees the first key.
     const mayBeEmpty = [options.mask, options.window, options.length].some((option) => option !== undefined);
-    return weightedMean(scores, values as Tensor, mayBeEmpty);
+    return weightedMean(scores, values as Tensor, mayBeEmpty, options);
   });
 }

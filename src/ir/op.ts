@@ -3,6 +3,7 @@
  * operation for its name; every fact that a layer needs is a field here, and every field is mandatory.
  */
 
+import type { ScalarType } from "../kernel/dtype.ts";
 import type { Expr, Index } from "../kernel/expr.ts";
 import type { Accumulation, Combine, Span, Window, Within } from "../kernel/loops.ts";
 import type { Position } from "../kernel/position.ts";
@@ -151,6 +152,8 @@ export interface AttendPart {
   k(batch: readonly Index[], j: Index, l: Index): Expr;
   v(batch: readonly Index[], j: Index, l: Index): Expr;
   score(batch: readonly Index[], group: Index, pair: readonly [i: Index, j: Index], product: Expr): Expr;
+  /** Factor of a weight after the softmax, in a type; null: 1. */
+  weight(batch: readonly Index[], group: Index, pair: readonly [i: Index, j: Index], dtype: ScalarType): Expr | null;
   /** Number of a query head among all of a batch. */
   head(batch: readonly Index[], group: Index): Index;
   readonly backward: {

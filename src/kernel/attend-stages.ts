@@ -89,7 +89,7 @@ export interface Factor<T> {
 type At = ReadonlyMap<LoopVar, Index>;
 
 /** The tiles of a unit: the own sides turned, scores and their derivatives, sums, and one row each of what a query keeps. */
-export type TileName = "own" | "own2" | "p" | "d" | "sum" | "sum2" | "m" | "l" | "shift" | "alpha";
+export type TileName = "own" | "own2" | "p" | "d" | "keep" | "sum" | "sum2" | "m" | "l" | "shift" | "alpha";
 
 /** Writes stages in terms of the nest's expressions and of tiles. */
 export class Stages {
@@ -237,6 +237,17 @@ export class Stages {
       const value = add(before, accOf(this.nest));
       return [this.read(tile, y, x), this.expr(left.of, places), { operand: store.operand, index, value }];
     });
+  }
+
+  /** For each pair of elements of two blocks: to[y, x] = value. */
+  each(to: number, { own, other, ownVar, otherVar }: Sides, value: (at: At, y: Index, x: Index) => Expr): Nest {
+    const [y, x] = [this.counter("y", other.length), this.counter("x", own.length)];
+    const [yi, xi] = [varIndex(y), varIndex(x)];
+    const places = new Map([
+      [otherVar, addIndex(other.start, yi)],
+      [ownVar, addIndex(own.start, xi)],
+    ]);
+    return { kind: "map", loops: [y, x], stores: [this.write(to, yi, xi, value(places, yi, xi))] };
   }
 
   /** Over each column of a tile. */

@@ -20,7 +20,8 @@
  *
  * A stage is a nest over the kernel's operands and over tiles, which are numbered behind the operands. The counter that is
  * the same in all products of a unit is the last axis of every tile, so that it can be in the lanes: that of queries going
- * forward, for instance. A query that sees no key has m = -∞, l = 0, out = 0 and logsum = -∞.
+ * forward, for instance. A query that sees no key has m = -∞, l = 0, out = 0 and logsum = -∞. Where weights have factors w (dropout),
+ * p·v is (p∘w)·v, g·vᵀ is w∘(g·vᵀ), and pᵀ·g is (p∘w)ᵀ·g.
  */
 import { at, invariant } from "../base/invariant.ts";
 import {
@@ -40,7 +41,7 @@ import {
   type TileName,
 } from "./attend-stages.ts";
 import { constant, type Expr, type Index, load } from "./expr.ts";
-import { addIndex, scaleIndex, varIndex, ZERO } from "./index-math.ts";
+import { addIndex, scaleIndex, ZERO } from "./index-math.ts";
 import type { AttendNest, Nest } from "./loops.ts";
 import { exp, log } from "./math.ts";
 import { mapIndices } from "./rewrite.ts";
@@ -88,18 +89,21 @@ function keys(s: Stages, sides: Sides): readonly Nest[] {
       s.write(alpha, ZERO, x, exp(sub(before, finite(most)))),
     ];
   });
-  const [y, x] = [s.counter("y", sides.other.length), s.counter("x", sides.own.length)];
-  const [yi, xi] = [varIndex(y), varIndex(x)];
-  const weight = exp(sub(s.read(p, yi, xi), s.read(shift, ZERO, xi)));
-  const weights: Nest = { kind: "map", loops: [y, x], stores: [s.write(p, yi, xi, weight)] };
+  const weights = s.each(p, sides, (_, y, x) => exp(sub(s.read(p, y, x), s.read(shift, ZERO, x))));
   const totals = s.down("add", p, sides, (i) => [
     s.write(l, ZERO, i, add(mul(s.read(l, ZERO, i), s.read(alpha, ZERO, i)), acc)),
   ]);
   const scaled = s.scaled(s.tile("sum"), nest.width.extent, alpha, sides.own.length);
   return [
-    ...[scores, maxima, weights, totals, scaled],
+    ...[scores, maxima, weights, totals, ...dropped(s, p, sides), scaled],
     s.sums(s.tile("sum"), sides, [{ of: nest.v, inside: nest.width }, p]),
   ];
+}
+
+/** Weights times their own factors, where there are any. */
+function dropped(s: Stages, p: number, sides: Sides): readonly Nest[] {
+  const { weight } = s.nest;
+  return weight ? [s.each(p, sides, (places, y, x) => mul(s.read(p, y, x), s.expr(weight, places)))] : [];
 }
 
 // ---- backward -------------------------------------------------------------------------------------------------------
@@ -113,12 +117,23 @@ function derivatives(s: Stages, sides: Sides, factors: Factors): readonly Nest[]
   const acc = accOf(nest);
   const { logsum, delta } = backwardOf(nest);
   const [p, d] = [s.tile("p"), s.tile("d")];
+  const { weight } = nest;
+  const factor = weight ? [s.each(s.tile("keep"), sides, (places) => s.expr(weight, places))] : [];
+  const slope = (y: Index, x: Index): Expr => (weight ? mul(s.read(s.tile("keep"), y, x), acc) : acc);
   return [
+    ...factor,
     s.pairs(p, sides, at(factors, 0), (places) =>
       exp(sub(s.expr(nest.score, places, acc), finite(s.expr(logsum, places)))),
     ),
-    s.pairs(d, sides, at(factors, 1), (places, y, x) => mul(s.read(p, y, x), sub(acc, s.expr(delta, places)))),
+    s.pairs(d, sides, at(factors, 1), (places, y, x) => mul(s.read(p, y, x), sub(slope(y, x), s.expr(delta, places)))),
   ];
+}
+
+/** Weights as they were multiplied with values: times the factors of the tile `keep`. */
+function kept(s: Stages, sides: Sides): readonly Nest[] {
+  if (!s.nest.weight) return [];
+  const [p, keep] = [s.tile("p"), s.tile("keep")];
+  return [s.each(p, sides, (_, y, x) => mul(s.read(p, y, x), s.read(keep, y, x)))];
 }
 
 function backwardOf(nest: AttendNest): NonNullable<AttendNest["backward"]> {
@@ -146,6 +161,7 @@ function keyBlock(s: Stages, number: Index, own: Place, more: (sides: Sides) => 
     const sides = { own, other, ownVar: cols, otherVar: rows };
     return [
       ...derivatives(s, sides, factors),
+      ...kept(s, sides),
       s.sums(dv, sides, [g, s.tile("p")]),
       s.sums(dk, sides, [q, s.tile("d")]),
       ...more(sides),
@@ -202,7 +218,7 @@ function ofQueries(s: Stages): readonly StagedUnits[] {
 function tileRowsOf(nest: AttendNest): Partial<Record<TileName, number>> {
   const [depth, width, p] = [nest.depth.extent, nest.width.extent, ATTEND_BLOCK];
   return nest.backward
-    ? { p, d: p, own: depth, own2: width, sum: depth, sum2: width }
+    ? { p, d: p, ...(nest.weight ? { keep: p } : {}), own: depth, own2: width, sum: depth, sum2: width }
     : { p, m: 1, l: 1, shift: 1, alpha: 1, own: depth, sum: width };
 }
 

@@ -223,6 +223,8 @@ export interface AttendNest extends Workspaced {
   readonly v: Expr;
   /** Over batch, group, rows, cols, with q·k as the accumulator; -∞ hides a key from a query. */
   readonly score: Expr;
+  /** Factor of a weight after the softmax (dropout), over batch, group, rows, cols; null: 1. */
+  readonly weight: Expr | null;
   /** Cotangent of the result, over batch, group, rows, width; the rest over batch, group, rows. Forward: null. */
   readonly backward: { readonly g: Expr; readonly logsum: Expr; readonly delta: Expr } | null;
   /** Forward: result and logsum. Backward: cotangents of q, k and v. */
@@ -295,9 +297,17 @@ function dataAddresses(stores: readonly Store[]): readonly Expr[] {
 export const scanExprs = ({ scale, body }: ScanNest): readonly Expr[] => (scale ? [scale, body] : [body]);
 
 /** The expressions of attention but for those that are stored. */
-export function attendExprs({ q, k, v, score, backward, length, sees }: AttendNest): readonly Expr[] {
+export function attendExprs({ q, k, v, score, weight, backward, length, sees }: AttendNest): readonly Expr[] {
   const limits = [length, ...sees].flatMap((limit) => (limit && limit.terms.length > 0 ? [asExpr(limit)] : []));
-  return [q, k, v, score, ...(backward ? [backward.g, backward.logsum, backward.delta] : []), ...limits];
+  return [
+    q,
+    k,
+    v,
+    score,
+    ...(weight ? [weight] : []),
+    ...(backward ? [backward.g, backward.logsum, backward.delta] : []),
+    ...limits,
+  ];
 }
 
 const spanExprs = (span?: Span): readonly Expr[] => (span ? [asExpr(span.from), asExpr(span.to)] : []);

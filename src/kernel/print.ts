@@ -94,6 +94,7 @@ function writeAttend(nest: AttendNest, p: Printer): void {
   p.lines.push(`  attend ${counters}, ${least ?? "-∞"} ≤ j - i ≤ ${most ?? "∞"}${keys}: ${nest.dtype}`);
   p.lines.push(`    q = ${p.expr(nest.q)}, k = ${p.expr(nest.k)}, v = ${p.expr(nest.v)}`);
   p.lines.push(`    score = ${p.expr(nest.score)}`);
+  if (nest.weight) p.lines.push(`    weight = ${p.expr(nest.weight)}`);
   if (backward) {
     const { g, logsum, delta } = backward;
     p.lines.push(`    g = ${p.expr(g)}, logsum = ${p.expr(logsum)}, delta = ${p.expr(delta)}`);

@@ -54,6 +54,7 @@ export function attendNest(
     k: typed(part.k(batch, j, k)),
     v: typed(part.v(batch, j, w)),
     score: typed(part.score(batch, group, [i, j], acc)),
+    weight: part.weight(batch, group, [i, j], dtype),
   };
   if (!backward) return { ...nest, backward, stores: [to(0, [...query, w], acc), to(1, query, acc)] };
   return {

@@ -21,7 +21,7 @@ import type { PerAxis } from "../api/window.ts";
 import { elementsOf, typeText } from "../ir/type.ts";
 import { fail, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import { APPLY_OPTIONS, type Layer, type NoParams, requireCounts } from "./layer.ts";
+import { APPLY_OPTIONS, type Layer, type NoParams, requireCounts, requireDrawKey, requireRate } from "./layer.ts";
 
 /**
  * A layer from a function of a tensor.
@@ -186,9 +186,7 @@ export function avgPool2d(window: PerAxis, options: PoolOptions = {}): Layer<NoP
 
 /** While training, sets elements to zero at a rate and scales the others up; needs a key then. Otherwise the identity. */
 export function dropout(rate: number): Layer<NoParams> {
-  if (!(typeof rate === "number" && rate >= 0 && rate < 1)) {
-    fail("InvalidArgument", `dropout: rate ${String(rate)}`, "a rate is at least 0 and below 1");
-  }
+  requireRate("dropout", rate);
   return {
     random: rate > 0,
     init: () => ({}),
@@ -196,14 +194,7 @@ export function dropout(rate: number): Layer<NoParams> {
       requireOptions("dropout", options, APPLY_OPTIONS);
       const { train = false, key } = options;
       if (!train || rate === 0) return x;
-      if (!key) {
-        fail(
-          "InvalidArgument",
-          "dropout: training draws random numbers, and there is no key to draw them from",
-          "pass { train: true, key: random.foldIn(key, step) } to apply",
-        );
-      }
-      return dropoutOf(x, rate, key);
+      return dropoutOf(x, rate, requireDrawKey("dropout", key));
     },
   };
 }

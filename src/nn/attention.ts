@@ -22,10 +22,13 @@ import { glorotUniform, type Initializer, type ParamDType, zeros } from "./distr
 import { partKey } from "./key.ts";
 import {
   APPLY_OPTIONS,
+  type ApplyOptions,
   type CachedLayer,
   type KeyValueCache,
   requireCounts,
+  requireDrawKey,
   requireExtent,
+  requireRate,
   type Weights,
 } from "./layer.ts";
 import { linear } from "./linear.ts";
@@ -35,6 +38,8 @@ export interface MultiHeadAttentionOptions<B extends boolean = true> {
   /** A position sees itself and those before it. */
   readonly causal?: boolean;
   readonly bias?: B;
+  /** Part of the weights that is dropped while training; 0 by default. */
+  readonly dropout?: number;
   /** Whether scores are stored; by default as `attention` chooses. */
   readonly form?: AttentionForm;
   /** Of both products; Glorot uniform by default, with offsets zero. */
@@ -46,6 +51,7 @@ const OPTIONS: OptionKinds<MultiHeadAttentionOptions> = {
   heads: "a number",
   causal: "a boolean",
   bias: "a boolean",
+  dropout: "a number",
   form: "a text",
   weight: "a function",
   dtype: "a float type",
@@ -55,6 +61,12 @@ export interface AttentionParams<B extends boolean = true> {
   /** w [features, 3 · features]: columns of queries, of keys, of values, each one head after the other. */
   readonly qkv: Weights<B>;
   readonly out: Weights<B>;
+}
+
+/** Dropout while training. */
+function drawing({ train = false, key }: ApplyOptions, dropout: number) {
+  if (!train || dropout === 0) return {};
+  return { dropout, key: requireDrawKey("multiHeadAttention", key) };
 }
 
 /** A cache with the rows of some positions replaced. */
@@ -97,7 +109,8 @@ export function multiHeadAttention<B extends boolean = true>(
   options: MultiHeadAttentionOptions<B>,
 ): CachedLayer<AttentionParams<B>, KeyValueCache> {
   requireOptions<MultiHeadAttentionOptions<boolean>>("multiHeadAttention", options, OPTIONS);
-  const { heads, causal = false, dtype = "f32", form } = options;
+  const { heads, causal = false, dtype = "f32", form, dropout = 0 } = options;
+  requireRate("multiHeadAttention", dropout);
   requireCounts("multiHeadAttention", { features, heads });
   if (features % heads !== 0) {
     const message = `multiHeadAttention: ${features} features in ${heads} heads`;
@@ -121,13 +134,14 @@ export function multiHeadAttention<B extends boolean = true>(
     fail("ShapeMismatch", message, "add the axis of positions: expandDims(x, 0)");
   };
   return {
+    random: dropout > 0,
     init: (key) => ({ qkv: qkv.init(partKey(key, 0)), out: out.init(partKey(key, 1)) }),
     apply: (params, x, given = {}) => {
       requireOptions("multiHeadAttention", given, APPLY_OPTIONS);
-      const { mask } = given;
+      const more = { ...(given.mask ? { mask: given.mask } : {}), ...(form ? { form } : {}) };
       requireInput(x);
       return asPart("attention", () => {
-        const y = attention(...split3(params, x), { causal, ...(mask ? { mask } : {}), ...(form ? { form } : {}) });
+        const y = attention(...split3(params, x), { causal, ...more, ...drawing(given, dropout) });
         return joined(params, y, x);
       });
     },

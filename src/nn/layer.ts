@@ -112,6 +112,22 @@ export function requireCounts(layer: string, counts: Readonly<Record<string, num
   }
 }
 
+/** Throws unless a rate of dropout is one. @internal */
+export function requireRate(layer: string, rate: number): void {
+  if (typeof rate === "number" && rate >= 0 && rate < 1) return;
+  fail("InvalidArgument", `${layer}: rate ${String(rate)}`, "a rate is at least 0 and below 1");
+}
+
+/** The key of a layer that draws while it trains. @internal */
+export function requireDrawKey(layer: string, key: Tensor | undefined): Tensor {
+  if (key) return key;
+  return fail(
+    "InvalidArgument",
+    `${layer}: training draws random numbers, and there is no key to draw them from`,
+    "pass { train: true, key: random.foldIn(key, step) } to apply",
+  );
+}
+
 /** The meaning of an axis, and its expected extent: `["features", 64]`. @internal */
 export type Extent = readonly [what: string, expected: number];
 

@@ -26,6 +26,8 @@ export interface TransformerBlockOptions {
   readonly causal?: boolean;
   /** After attention and after the inner layer, while training; 0 by default. */
   readonly dropout?: number;
+  /** Of the weights of attention, while training; 0 by default. */
+  readonly attentionDropout?: number;
   readonly eps?: number;
   /** Of all products; normal with deviation 0.02 by default, offsets zero. */
   readonly weight?: Initializer;
@@ -37,6 +39,7 @@ const OPTIONS: OptionKinds<TransformerBlockOptions> = {
   hidden: "a number",
   causal: "a boolean",
   dropout: "a number",
+  attentionDropout: "a number",
   eps: "a number",
   weight: "a function",
   dtype: "a float type",
@@ -49,6 +52,9 @@ export interface TransformerBlockParams {
   readonly up: Weights<true>;
   readonly down: Weights<true>;
 }
+
+/** The place of attention among the parts that draw; those of the two dropouts are 0 and 1. */
+const ATTENTION = 2;
 
 /**
  * A transformer block over [..., positions, features].
@@ -68,7 +74,10 @@ export function transformerBlock(
   const { heads, hidden = 4 * features, causal = false, eps = 1e-5, dtype = "f32" } = options;
   const weights = { weight: options.weight ?? normal(0.02), offset: zeros(), dtype };
   const norm = layerNorm(features, { eps, dtype });
-  const attention = multiHeadAttention(features, { heads, causal, weight: weights.weight, dtype });
+  const { attentionDropout = 0 } = options;
+  const attention = multiHeadAttention(features, {
+    ...{ heads, causal, weight: weights.weight, dtype, dropout: attentionDropout },
+  });
   const up = linear(features, hidden, weights);
   const down = linear(hidden, features, weights);
   const drop = dropoutLayer(options.dropout ?? 0);
@@ -77,7 +86,7 @@ export function transformerBlock(
   const inner = (params: TransformerBlockParams, x: Tensor): Tensor =>
     down.apply(params.down, gelu(up.apply(params.up, norm.apply(params.norm2, x))));
   return {
-    random: drop.random ?? false,
+    random: (drop.random || attention.random) ?? false,
     init: (key) => ({
       norm1: norm.init(key),
       attention: attention.init(partKey(key, 0)),
@@ -88,7 +97,8 @@ export function transformerBlock(
     apply: (params, x, given) => {
       requireExtent("transformerBlock", x, -1, ["features", features]);
       const middle = scope("attention", () => {
-        const seen = attention.apply(params.attention, norm.apply(params.norm1, x), given);
+        const own = partOptions(given, ATTENTION, attention.random);
+        const seen = attention.apply(params.attention, norm.apply(params.norm1, x), own);
         return add(x, dropped(seen, given, 0));
       });
       return scope("feed-forward", () => add(middle, dropped(inner(params, middle), given, 1)));

@@ -15,6 +15,7 @@ import { add, and, div, eq, ge, le, lt, max, min, mul, sub } from "./elementwise
 import { exp, log } from "./math.ts";
 import { matmul } from "./matmul.ts";
 import { reshape } from "./movement.ts";
+import { randomBernoulli } from "./random.ts";
 import { reduceMax } from "./reduce.ts";
 import { stopGradient, where } from "./select.ts";
 
@@ -101,6 +102,16 @@ class Composed {
     return this.b.call(broadcast, [length], { shape, axes: length.type.shape.map((_, axis) => axis) });
   }
 
+  /** x of each pair, dropped or scaled up. */
+  dropped(x: Value, { key }: AttendMasks): Value {
+    const { b } = this;
+    const { rate } = this.attrs;
+    if (!key) return x;
+    const kept = b.call(randomBernoulli, [key], { shape: x.type.shape, stream: 0, p: 1 - rate });
+    const scaled = apply(b, mul, x, fullLike(b, x, 1 / (1 - rate)));
+    return apply(b, where, kept, scaled, fullLike(b, x, 0));
+  }
+
   /** x where it is not -∞, else 0. */
   finite(x: Value): Value {
     const { b } = this;
@@ -119,20 +130,21 @@ const named = (name: string, types: readonly TensorType[]): { b: Build; inputs: 
   return { b, inputs: types.map((type) => b.param(type)) };
 };
 
-/** What hides keys. */
+/** What hides keys, and what dropout draws from. */
 export interface AttendMasks {
   readonly mask: Value | undefined;
   readonly length: Value | undefined;
+  readonly key: Value | undefined;
 }
 
 /** Masks among inputs, from one of them on. */
-export function masksOf(inputs: readonly Value[], from: number): AttendMasks {
-  const numbers = moreInputs(
-    inputs.map(({ type }) => type),
-    from,
-  );
-  const [mask, length] = [numbers.mask, numbers.length].map((n) => (n === null ? undefined : inputs[n]));
-  return { mask, length };
+export function masksOf(inputs: readonly Value[], from: number, attrs: AttendAttrs): AttendMasks {
+  const types = inputs.map(({ type }) => type);
+  const numbers = moreInputs(types, from, attrs);
+  const [mask, length, key] = [numbers.mask, numbers.length, numbers.key].map((n) => {
+    return n === null ? undefined : inputs[n];
+  });
+  return { mask, length, key };
 }
 
 /** q, k, v, mask, length → result, logsum. */
@@ -147,14 +159,15 @@ export function composedAttend(types: readonly TensorType[], attrs: AttendAttrs)
     const zeros = b.call(full, [], { dtype, shape: out, value: 0 });
     return b.finish([zeros, b.call(full, [], { dtype, shape: rows, value: Number.NEGATIVE_INFINITY })]);
   }
-  const scores = c.scores(q, k, masksOf(inputs, 3));
+  const masks = masksOf(inputs, 3, attrs);
+  const scores = c.scores(q, k, masks);
   const axes = [scores.type.shape.length - 1];
   const shift = b.call(stopGradient, [c.finite(b.call(reduceMax, [scores], { axes }))], {});
   const e = apply(b, exp, apply(b, sub, scores, c.along(shift, scores.type.shape)));
   const total = b.call(sum, [e], { axes });
   const empty = apply(b, eq, total, fullLike(b, total, 0));
   const divisor = apply(b, where, empty, fullLike(b, total, 1), total);
-  const mean = apply(b, div, c.times(e, v, false), c.along(divisor, out));
+  const mean = apply(b, div, c.times(c.dropped(e, masks), v, false), c.along(divisor, out));
   const logsum = apply(b, add, shift, apply(b, log, divisor));
   const none = fullLike(b, logsum, Number.NEGATIVE_INFINITY);
   return b.finish([mean, apply(b, where, empty, none, logsum)]);
@@ -166,7 +179,7 @@ function derivatives(c: Composed, inputs: AttendBackwardInputs): { readonly p: V
   const scores = c.scores(inputs.q, inputs.k, inputs);
   const { shape } = scores.type;
   const p = apply(b, exp, apply(b, sub, scores, c.along(c.finite(inputs.logsum), shape)));
-  const slopes = apply(b, sub, c.times(inputs.g, inputs.v, true), c.along(inputs.delta, shape));
+  const slopes = apply(b, sub, c.dropped(c.times(inputs.g, inputs.v, true), inputs), c.along(inputs.delta, shape));
   return { p, d: apply(b, mul, p, slopes) };
 }
 
@@ -185,8 +198,9 @@ export function composedBackward(types: readonly TensorType[], attrs: AttendAttr
   const { b, inputs } = named("attention_backward", types);
   const c = new Composed(b, inputs, attrs);
   const [q, k, v, logsum, delta, g] = inputs as [Value, Value, Value, Value, Value, Value];
-  const { p, d } = derivatives(c, { q, k, v, logsum, delta, g, ...masksOf(inputs, 6) });
-  return b.finish([c.scaled(c.times(d, k, false)), c.across(d, c.scaled(q)), c.across(p, g)]);
+  const masks = masksOf(inputs, 6, attrs);
+  const { p, d } = derivatives(c, { q, k, v, logsum, delta, g, ...masks });
+  return b.finish([c.scaled(c.times(d, k, false)), c.across(d, c.scaled(q)), c.across(c.dropped(p, masks), g)]);
 }
 
 /** The cotangent of a mask that is added to the scores. */

@@ -13,6 +13,8 @@ export type AttendAttrs = {
   readonly causal: boolean;
   /** Query i sees keys less than so far away, counted in the same way; 0: all. */
   readonly window: number;
+  /** Part of the weights that is dropped after the softmax; where it is not 0, there is a key to draw from. */
+  readonly rate: number;
 };
 
 /** The extents of attention: queries of `heads`, in groups that share keys and values. */
@@ -47,17 +49,23 @@ export function seenKeys({ causal, window }: AttendAttrs): readonly [least: numb
   return [near === null ? null : -near, causal ? 0 : near];
 }
 
-/** Numbers of the inputs from one on: a mask is not of integers, a length is. */
+/** Numbers of the inputs from one on: a mask is not of integers, a length is, a key is the last. */
 export interface MoreInputs {
   readonly mask: number | null;
   readonly length: number | null;
+  readonly key: number | null;
+  /** The first that is none of them. */
+  readonly end: number;
 }
 
-export function moreInputs(types: readonly TensorType[], from: number): MoreInputs {
-  const isLength = (type: TensorType | undefined): boolean => type !== undefined && isIndexType(type.dtype);
-  const hasMask = types.length > from && !isLength(types[from]);
-  const next = hasMask ? from + 1 : from;
-  return { mask: hasMask ? from : null, length: isLength(types[next]) ? next : null };
+export function moreInputs(types: readonly TensorType[], from: number, { rate }: AttendAttrs): MoreInputs {
+  const isWhole = (type: TensorType | undefined): boolean => type !== undefined && isIndexType(type.dtype);
+  const last = rate > 0 && types.length > from ? types.length - 1 : types.length;
+  const mask = from < last && !isWhole(types[from]) ? from : null;
+  const next = mask === null ? from : from + 1;
+  const length = next < last && isWhole(types[next]) ? next : null;
+  const end = length === null ? next : next + 1;
+  return { mask, length, key: last < types.length ? last : null, end: end === last ? types.length : end };
 }
 
 /** Pairs of a query and a key that it sees, of one head. */
@@ -84,7 +92,10 @@ export const allPairs = (shape: AttendShape, attrs: AttendAttrs): number =>
 
 const wrong = (summary: string, help: string): TidemarkError => new TidemarkError("ShapeMismatch", summary, { help });
 
-function requireAttrs(name: string, { scale, window }: AttendAttrs): void {
+function requireAttrs(name: string, { scale, window, rate }: AttendAttrs): void {
+  if (!(rate >= 0 && rate < 1)) {
+    throw new TidemarkError("InvalidArgument", `${name}: rate is ${rate}`, { help: "it is at least 0 and below 1" });
+  }
   if (!Number.isFinite(scale)) {
     throw new TidemarkError("InvalidArgument", `${name}: scale is ${scale}`, { help: "give a finite number" });
   }
@@ -140,10 +151,19 @@ export function requireAttend(name: string, inputs: readonly TensorType[], attrs
       "q has a whole number of heads for each of k",
     );
   }
-  const { mask, length } = moreInputs(inputs, 3);
+  const { mask, length, key } = moreInputs(inputs, 3, attrs);
   if (mask !== null) requireMask(name, at(inputs, mask), q, [...q.shape.slice(0, -1), shape.keys]);
   if (length !== null) requireLength(name, at(inputs, length), shape.lead);
+  if (attrs.rate > 0) requireKey(name, key === null ? undefined : inputs[key]);
   return shape;
+}
+
+function requireKey(name: string, key: TensorType | undefined): void {
+  if (key && isIndexType(key.dtype) && sameShape(key.shape, [2])) return;
+  throw wrong(
+    `${name}: dropout draws from a key, i32[2], got ${key ? typeText(key) : "none"}`,
+    "give it as last input",
+  );
 }
 
 /** Whether a mask is differentiated: floats are added to the scores. */

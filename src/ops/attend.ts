@@ -7,13 +7,14 @@
  * A mask is added to the scores (floats), or hides keys (bools); it has the rank of the scores, with extents of 1 where it
  * repeats. A length (integers, behind the mask) is the number of keys that there are, of all batches or of each: the result is
  * that of the first so many keys and values. Heads of q are a multiple of those of k: neighbours share one. A query that sees no key has zeros and a logarithm of
- * -∞. kernel/attend.ts has the order of arithmetic; docs/decisions/0038-attend.md says why.
+ * -∞. With a rate, weights are dropped as a key (the last input) draws them. kernel/attend.ts has the order of arithmetic; docs/decisions/0038-attend.md says why.
  *
  * With s the scores and L the logarithms, p = exp(s - L), and for cotangents g of the result y and h of L:
  *
  *   delta = Σ g∘y - h        ds = p∘(g·vᵀ - delta)        dq = scale · ds·k        dk = scale · dsᵀ·q        dv = pᵀ·g
  */
 import { at } from "../base/invariant.ts";
+import type { Words } from "../base/random.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import type { AttendPart, EvaluateContext, LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
@@ -26,6 +27,7 @@ import { asExpr } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
 import { add, clamp, le, lt, max, mul, pick, sub } from "../kernel/scalar-ops.ts";
 import { biasCotangent, composedAttend, composedBackward, masksOf } from "./attend-composed.ts";
+import { dropoutFactor, factorOf } from "./attend-dropout.ts";
 import {
   type AttendAttrs,
   type AttendShape,
@@ -40,13 +42,16 @@ import { sum } from "./broadcast.ts";
 import { requireInputs } from "./checks.ts";
 import { apply, defineOp, requireSame } from "./define.ts";
 import { sub as difference, mul as multiply } from "./elementwise.ts";
+import { THREEFRY_FLOPS } from "./random.ts";
 
 export type { AttendAttrs };
 
-const DEFAULTS: Partial<AttendAttrs> = { causal: false, window: 0 };
+const DEFAULTS: Partial<AttendAttrs> = { causal: false, window: 0, rate: 0 };
 
 /** Of one pair: a product, and its exponential. */
 const EXP_FLOPS = 16;
+
+const pairFlops = ({ rate }: AttendAttrs): number => EXP_FLOPS + (rate > 0 ? THREEFRY_FLOPS : 0);
 
 const typesOf = (values: readonly Value[]): readonly TensorType[] => values.map(({ type }) => type);
 
@@ -125,7 +130,8 @@ const asValue = (index: Index): Expr => (index.terms.length === 0 ? constant(IND
 /** `from`: the input where a mask or a length would be. */
 function partOf(c: LowerContext<AttendAttrs>, from: number): AttendPart {
   const shape = attendShape(c.inTypes);
-  const more = moreInputs(c.inTypes, from);
+  const more = moreInputs(c.inTypes, from, c.attrs);
+  const factor = more.key === null ? null : dropoutFactor(c, shape, more.key);
   const lengths = lengthOf(c, shape, more.length);
   const q = ofQueries(c, 0, shape);
   return {
@@ -141,6 +147,8 @@ function partOf(c: LowerContext<AttendAttrs>, from: number): AttendPart {
     k: ofKeys(c, 1),
     v: ofKeys(c, 2),
     score: scoreOf(c, shape, more.mask, lengths),
+    weight: (batch, group, [i, j], dtype) =>
+      factor?.([...batch.slice(0, -1), headOf(batch, group, shape), i], j, dtype) ?? null,
     head: (batch, group) => headOf(batch, group, shape),
     backward: null,
   };
@@ -148,19 +156,26 @@ function partOf(c: LowerContext<AttendAttrs>, from: number): AttendPart {
 
 // ---- reference ------------------------------------------------------------------------------------------------------
 
+/** Of one query: scores of all keys, and factors of their weights. */
+interface Pairs {
+  readonly scores: Float64Array;
+  readonly factors: Float64Array;
+}
+
 /** Calls `visit` for every query head and query with the scores of all keys, and where its elements begin. */
 function forEachQuery(
   { inputs, inTypes, attrs }: EvaluateContext<AttendAttrs>,
   from: number,
-  visit: (row: number, head: number, scores: Float64Array) => void,
+  visit: (row: number, head: number, pairs: Pairs) => void,
 ): void {
   const shape = attendShape(inTypes);
   const { lead, heads, group, queries, keys, depth } = shape;
-  const more = moreInputs(inTypes, from);
+  const more = moreInputs(inTypes, from, attrs);
+  const drawn = more.key === null ? () => 1 : factorOf([...at(inputs, more.key)] as unknown as Words, attrs.rate);
   const [q, k] = [at(inputs, 0), at(inputs, 1)];
   const [mask, maskType] = more.mask === null ? [] : [inputs[more.mask], inTypes[more.mask]];
   const lengths = more.length === null ? [keys] : at(inputs, more.length);
-  const scores = new Float64Array(keys);
+  const [scores, factors] = [new Float64Array(keys), new Float64Array(keys)];
   const outer = [...lead, heads * group];
   for (let h = 0; h < elementsOf(outer); h++) {
     const given = lengths[lengths.length === 1 ? 0 : Math.floor(h / (heads * group))] ?? keys;
@@ -181,8 +196,9 @@ function forEachQuery(
         }
         const isSeen = j - i >= (least ?? Number.NEGATIVE_INFINITY) && j - i <= (most ?? Number.POSITIVE_INFINITY);
         scores[j] = isSeen && j < length ? score : Number.NEGATIVE_INFINITY;
+        factors[j] = drawn(row * keys + j);
       }
-      visit(row, keyHead, scores);
+      visit(row, keyHead, { scores, factors });
     }
   }
 }
@@ -202,14 +218,14 @@ function evaluateAttend(c: EvaluateContext<AttendAttrs>): readonly Reference[] {
   const { keys, width } = attendShape(c.inTypes);
   const [out, logsum] = c.outTypes.map((type) => new Float64Array(elementsOf(type.shape))) as [Reference, Reference];
   const v = at(c.inputs, 2);
-  forEachQuery(c, 3, (row, head, scores) => {
+  forEachQuery(c, 3, (row, head, { scores, factors }) => {
     const most = scores.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
     const e = scores.map((s) => (most === Number.NEGATIVE_INFINITY ? 0 : Math.exp(s - most)));
     const total = e.reduce((a, b) => a + b, 0);
     logsum[row] = most + Math.log(total);
     for (let w = 0; w < width; w++) {
       let mean = 0;
-      for (let j = 0; j < keys; j++) mean += at(e, j) * at(v, (head * keys + j) * width + w);
+      for (let j = 0; j < keys; j++) mean += at(e, j) * at(factors, j) * at(v, (head * keys + j) * width + w);
       out[row * width + w] = total === 0 ? 0 : mean / total;
     }
   });
@@ -223,15 +239,15 @@ function evaluateBackward(c: EvaluateContext<AttendAttrs>): readonly Reference[]
   const plus = (to: Reference | undefined, e: number, by: number): void => {
     if (to) to[e] = (to[e] ?? 0) + by;
   };
-  forEachQuery(c, 6, (row, head, scores) => {
+  forEachQuery(c, 6, (row, head, { scores, factors }) => {
     const shift = logsum?.[row] ?? 0;
     for (let j = 0; j < keys; j++) {
       const p = Math.exp(at(scores, j) - (shift === Number.NEGATIVE_INFINITY ? 0 : shift));
       const key = head * keys + j;
       let slope = -(delta?.[row] ?? 0);
       for (let w = 0; w < width; w++) {
-        slope += (g?.[row * width + w] ?? 0) * (v?.[key * width + w] ?? 0);
-        plus(dv, key * width + w, p * (g?.[row * width + w] ?? 0));
+        slope += at(factors, j) * (g?.[row * width + w] ?? 0) * (v?.[key * width + w] ?? 0);
+        plus(dv, key * width + w, p * at(factors, j) * (g?.[row * width + w] ?? 0));
       }
       for (let l = 0; l < depth; l++) {
         plus(dq, row * depth + l, p * slope * c.attrs.scale * (k?.[key * depth + l] ?? 0));
@@ -268,6 +284,8 @@ const CASES: readonly SampleCase[] = [
     ...{ of: [1, 2, 1, 70, 140, 2, 2], attrs: { causal: true, window: 50 }, smooth: false },
     ...{ mask: tensorType("bool", [1, 1, 1, 140]), length: tensorType("i32", []) },
   },
+  { of: [2, 2, 1, 3, 4, 2, 2], attrs: { causal: true, rate: 0.4 }, length: tensorType("i32", [2]) },
+  { of: [1, 2, 1, 70, 80, 2, 2], attrs: { rate: 0.3 }, smooth: false },
   { of: [1, 1, 1, 2, 3, 520, 1], smooth: false },
   { of: [1, 1, 1, 3, 0, 2, 2], smooth: false },
   { of: [1, 1, 1, 0, 3, 2, 2] },
@@ -280,13 +298,15 @@ function samplesOf(more: (q: TensorType, v: TensorType) => readonly TensorType[]
       const [queries = 0, keys = 0, depth = 0, width = 0] = extents;
       const q = tensorType(dtype, [batch, heads, queries, depth]);
       const v = tensorType(dtype, [batch, keyHeads, keys, width]);
-      const last = [mask, length].filter((type) => type !== undefined);
+      const key = attrs?.rate ? tensorType("i32", [2]) : undefined;
+      const last = [mask, length, key].filter((type) => type !== undefined);
       const inputs = [q, tensorType(dtype, [batch, keyHeads, keys, depth]), v, ...more(q, v), ...last];
       const ranges = inputs.map((type): readonly [number, number] => {
         if (type === length) return [-1, keys + 2];
+        if (type === key) return [-1000, 1000];
         return type === mask && isBool(type.dtype) ? [0, 2] : [-1, 1];
       });
-      return { inputs, attrs: { scale: 0.5, causal: false, window: 0, ...attrs }, range: ranges, smooth };
+      return { inputs, attrs: { scale: 0.5, causal: false, window: 0, rate: 0, ...attrs }, range: ranges, smooth };
     },
   );
 }
@@ -312,13 +332,14 @@ function backwardGraph(types: readonly TensorType[], attrs: AttendAttrs): Graph 
   const dots = b.call(sum, [apply(b, multiply, g, out)], { axes: [outType.shape.length - 1] });
   const delta = apply(b, difference, dots, h);
   const made = b.callAll(attendBackward, [q, k, v, logsum, delta, g, ...more], attrs);
-  const { mask, length } = masksOf(inputs, 3);
+  const { mask, ...others } = masksOf(inputs, 3, attrs);
   if (!isBias(mask?.type)) return b.finish(made);
-  return b.finish([...made, biasCotangent(b, { q, k, v, mask, length, logsum, delta, g }, attrs)]);
+  return b.finish([...made, biasCotangent(b, { q, k, v, mask, ...others, logsum, delta, g }, attrs)]);
 }
 
-/** Whether so many inputs are all that are needed, and no more than a mask and a length besides. */
-const isNumber = (inputs: number, needed: number): boolean => inputs >= needed && inputs <= needed + 2;
+/** Whether inputs are those that are needed, and no more than a mask, a length and a key besides. */
+const isNumber = (inputs: readonly TensorType[], needed: number, attrs: AttendAttrs): boolean =>
+  inputs.length >= needed && moreInputs(inputs, needed, attrs).end === inputs.length;
 
 /** Cut along a batch axis, or along heads that do not share keys; a mask is whole where it repeats. */
 const attendStrips: StripForms<AttendAttrs> = (inputs, outputs, attrs) => {
@@ -340,7 +361,7 @@ export const attend: OpDef<AttendAttrs> = defineOp<AttendAttrs>({
   defaults: DEFAULTS,
   facts: { strips: attendStrips },
   infer(inputs, attrs) {
-    if (!isNumber(inputs.length, 3)) requireInputs("attend", ["q", "k", "v"], inputs);
+    if (!isNumber(inputs, 3, attrs)) requireInputs("attend", ["q", "k", "v"], inputs);
     const { width } = requireAttend("attend", inputs, attrs);
     const { dtype, shape } = at(inputs, 0);
     return [tensorType(dtype, [...shape.slice(0, -1), width]), tensorType(dtype, shape.slice(0, -1))];
@@ -361,7 +382,7 @@ export const attend: OpDef<AttendAttrs> = defineOp<AttendAttrs>({
   },
   cost(inputs, _, attrs) {
     const shape = attendShape(inputs);
-    return { flops: allPairs(shape, attrs) * (2 * shape.depth + 2 * shape.width + EXP_FLOPS) };
+    return { flops: allPairs(shape, attrs) * (2 * shape.depth + 2 * shape.width + pairFlops(attrs)) };
   },
   lower: { kind: "attend", part: (c) => partOf(c, 3) },
   evaluate: evaluateAttend,
@@ -374,7 +395,7 @@ export const attendBackward: OpDef<AttendAttrs> = defineOp<AttendAttrs>({
   facts: { strips: attendStrips },
   infer(inputs, attrs) {
     const roles = ["q", "k", "v", "logsum", "delta", "g"];
-    if (!isNumber(inputs.length, 6)) requireInputs("attend_backward", roles, inputs);
+    if (!isNumber(inputs, 6, attrs)) requireInputs("attend_backward", roles, inputs);
     const [q, k, v, logsum, delta, g] = inputs as [
       TensorType,
       TensorType,
@@ -394,7 +415,7 @@ export const attendBackward: OpDef<AttendAttrs> = defineOp<AttendAttrs>({
   },
   cost(inputs, _, attrs) {
     const shape = attendShape(inputs);
-    return { flops: allPairs(shape, attrs) * (6 * shape.depth + 4 * shape.width + EXP_FLOPS) };
+    return { flops: allPairs(shape, attrs) * (6 * shape.depth + 4 * shape.width + pairFlops(attrs)) };
   },
   lower: {
     kind: "attend",

@@ -57,7 +57,7 @@ interface RandomSpec<A extends RandomBitsAttrs> {
 }
 
 /** 20 rounds of five operations, six key additions of two words each, and two for the third word of the key. */
-const THREEFRY_FLOPS = 114;
+export const THREEFRY_FLOPS = 114;
 
 const KEY: TensorType = tensorType("i32", [2]);
 
@@ -173,6 +173,21 @@ function trueWords(p: number): number {
   return Math.round(p * 0x100000000);
 }
 
+function isTrue(bits: Expr, p: number): Expr {
+  const limit = trueWords(p);
+  if (limit > 0xffffffff) return constant("bool", 1);
+  return compare("lt", call("xor", [bits, constant("i32", SIGN_BIT)]), constant("i32", limit + SIGN_BIT));
+}
+
+/** Element number `element` of what `random_bernoulli` draws, for operations that draw themselves. */
+export function coin(key: readonly [Expr, Expr], element: Expr, p: number): Expr {
+  const [bits] = math.threefry(key[0], key[1], element, constant("i32", 0));
+  return isTrue(bits, p);
+}
+
+export const coinReference = (key: Words, element: number, p: number): boolean =>
+  threefry(key, [element, 0])[0] >>> 0 < trueWords(p);
+
 /**
  * True with probability p, to the nearest 2⁻³²: the first word, unsigned, is below p · 2³². Whole words are compared, so
  * no rounding of floats is involved; exchanging the sign bit on both sides makes the comparison a signed one.
@@ -189,11 +204,7 @@ export const randomBernoulli: OpDef<RandomBernoulliAttrs> = defineRandom<RandomB
       help: "a probability is between 0 and 1",
     });
   },
-  scalar([bits], { p }) {
-    const limit = trueWords(p);
-    if (limit > 0xffffffff) return constant("bool", 1);
-    return compare("lt", call("xor", [bits, constant("i32", SIGN_BIT)]), constant("i32", limit + SIGN_BIT));
-  },
+  scalar: ([bits], { p }) => isTrue(bits, p),
   reference: ([bits], { p }) => Number(bits >>> 0 < trueWords(p)),
   samples: SHAPES.flatMap((attrs) => [0.25, 0.9].map((p) => ({ ...attrs, p }))).concat([
     { shape: [9], stream: 0, p: 0 },

@@ -39,10 +39,11 @@ const EACH = 4;
 const LEAST_DEPTH = 16;
 const MOST_DEPTH = 128;
 
-/** Whether attention is computed on tensor cores: by its extents and type alone. */
-export function isTensorAttend({ dtype, rows, cols, depth, width }: AttendNest): boolean {
+/** Whether attention is computed on tensor cores: by its extents and type, and without dropout. */
+export function isTensorAttend({ dtype, rows, cols, depth, width, weight }: AttendNest): boolean {
   const wide = [depth.extent, width.extent];
   return (
+    weight === null &&
     isFloatScalar(dtype) &&
     laneBytes(dtype) === 4 &&
     Math.min(rows.extent, cols.extent) >= ATTEND_BLOCK &&
