@@ -7,8 +7,8 @@ import { checkProgram } from "./check.ts";
 import type { Group } from "./findings.ts";
 import { commandOf } from "./report.ts";
 
-/** Some that take little time each. */
-const SEEDS = Array.from({ length: 25 }, (_, i) => 12 + i);
+/** Some, but for those that take several seconds each. */
+const SEEDS = Array.from({ length: 25 }, (_, i) => 12 + i).filter((seed) => ![17, 29, 36].includes(seed));
 const MOST_STEPS = 4;
 
 /** What is asserted of every program: all but what a process may do. */
