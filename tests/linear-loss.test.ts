@@ -70,6 +70,17 @@ describe("plans", () => {
     expect(most(tm.plan(training(slope))(...specs))).toBe(1024 * classes);
   });
 
+  test("of a loop over losses recompute logits, a strip at a time", () => {
+    const looped: Loss = (h, w, y) => {
+      const rows = { h: tm.reshape(h, [2, tokens / 2, width]), y: tm.reshape(y, [2, tokens / 2]) };
+      const add = (sum: Tensor, row: typeof rows): [Tensor, []] => [tm.add(sum, inStrips(1024)(row.h, w, row.y)), []];
+      return tm.scan(add, tm.zeros([]), rows)[0];
+    };
+    const info = tm.plan(training(looped))(...specs);
+    expect(productsOf(info)).toBe(4);
+    expect(most(info)).toBe(1024 * classes);
+  });
+
   test("of a loss that is scaled, or computed in a checkpoint, are one pass", () => {
     const scaled: Loss = (h, w, y) => tm.mul(inStrips(1024)(h, w, y), 128);
     expect(productsOf(tm.plan(training(scaled))(...specs))).toBe(3);
