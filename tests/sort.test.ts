@@ -2,7 +2,8 @@
  * @file The order of elements on every target, for rows that are sorted in different ways: short and long, with ties in the first
  * word of keys or in all of them, with NaN, infinities, zeros of both signs, in order already or the other way round.
  */
-import { test } from "vitest";
+import { expect, test } from "vitest";
+import { grad, quantile, sort, type Tensor, tensor, topK } from "../src/api/index.ts";
 import { hostRandom } from "../src/base/random.ts";
 import { interpretBlocks } from "../src/codegen/block/interpret.ts";
 import { blockProgram } from "../src/codegen/block/schedule.ts";
@@ -10,6 +11,7 @@ import { tensorType } from "../src/ir/type.ts";
 import type { DType } from "../src/kernel/dtype.ts";
 import { argsort } from "../src/ops/sort.ts";
 import type { LoweringTarget } from "../src/target/description.ts";
+import { traceFunction } from "../src/trace/function.ts";
 import { loweringFor, SMALL_DEVICE } from "./support/blocks.ts";
 import { check, runAll } from "./support/kernel-check.ts";
 import { type KernelSample, kernelSample } from "./support/kernel-samples.ts";
@@ -84,5 +86,18 @@ test("rows are in order in block programs", () => {
       sample,
       sample.outputs.map((i) => buffers[i]!),
     );
+  }
+});
+
+test("a backward pass reads positions and not what was sorted", () => {
+  const x = tensor([3, 1, 2]);
+  for (const fn of [(v: Tensor) => sort(v), (v: Tensor) => topK(v, 2).values, (v: Tensor) => quantile(v, 0.3)]) {
+    const { graph } = traceFunction(
+      grad((v: Tensor) => fn(v).sum()),
+      [x],
+    );
+    const backward = graph.nodes.filter((node) => node.phase === "backward");
+    expect(backward.length).toBeGreaterThan(0);
+    expect(backward.filter((node) => node.inputs.some((input) => graph.params.includes(input)))).toEqual([]);
   }
 });

@@ -130,6 +130,20 @@ const PRODUCTS: readonly Case[] = [
 
 const OTHERS: readonly Case[] = [
   [
+    "scatter_max",
+    [
+      ["f32", 10, 6],
+      ["i32", 80],
+      ["f32", 80, 6],
+    ],
+    { axis: 0 },
+    [
+      [-2, 2],
+      [-2, 12],
+      [-2, 2],
+    ],
+  ],
+  [
     "scatter_add",
     [
       ["f32", 10, 6],
