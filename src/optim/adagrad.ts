@@ -47,5 +47,5 @@ export function adagrad(options: AdagradOptions = {}): Optimizer {
     const squares = add(leaf.slots.squares as Tensor, square(g));
     return { param: sub(leaf.param, mul(div(g, add(sqrt(squares), eps)), rate)), slots: { squares } };
   };
-  return optimizer({ name: "adagrad", slots: { squares: initial }, scalars, update }, lr, options.clip);
+  return optimizer({ name: "adagrad", slots: { squares: initial }, scalars, update }, lr, options);
 }

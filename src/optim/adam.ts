@@ -32,7 +32,13 @@ export interface AdamOptions extends OptimizerOptions, DecayOptions {
   readonly eps?: number;
 }
 
-const OPTIONS: OptionKinds<AdamOptions> = { ...COMMON_OPTIONS, beta1: "a number", beta2: "a number", eps: "a number" };
+/** @internal */
+export const ADAM_OPTIONS: OptionKinds<AdamOptions> = {
+  ...COMMON_OPTIONS,
+  beta1: "a number",
+  beta2: "a number",
+  eps: "a number",
+};
 
 interface Scalars {
   /** lr / (1 - β₁ᵗ). */
@@ -43,13 +49,13 @@ interface Scalars {
   readonly shrink: TensorLike;
 }
 
-/** 1 - βᵗ. */
-function correction(beta: number, t: Tensor): Tensor {
+/** 1 - βᵗ. @internal */
+export function correction(beta: number, t: Tensor): Tensor {
   return neg(expm1(mul(t, Math.log(beta))));
 }
 
 function adamRule(name: string, options: AdamOptions, decoupled: boolean): Rule<Scalars> {
-  requireOptions(name, options, OPTIONS);
+  requireOptions(name, options, ADAM_OPTIONS);
   const { beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0 } = options;
   requireRanges(name, [
     ["beta1", beta1, 0, 1],
@@ -92,12 +98,12 @@ function adamRule(name: string, options: AdamOptions, decoupled: boolean): Rule<
  * console.log(state.params.x.item().toFixed(1)); // "2.7"
  */
 export function adam(options: AdamOptions = {}): Optimizer {
-  return optimizer(adamRule("adam", options, false), options.lr ?? 0.001, options.clip);
+  return optimizer(adamRule("adam", options, false), options.lr ?? 0.001, options);
 }
 
 /** Adam with p ← p·(1 - lr·weightDecay) before the step; 0.01 by default. The rate is 0.001 by default. */
 export function adamw(options: AdamOptions = {}): Optimizer {
-  requireOptions("adamw", options, OPTIONS);
+  requireOptions("adamw", options, ADAM_OPTIONS);
   const weightDecay = options.weightDecay ?? 0.01;
-  return optimizer(adamRule("adamw", { ...options, weightDecay }, true), options.lr ?? 0.001, options.clip);
+  return optimizer(adamRule("adamw", { ...options, weightDecay }, true), options.lr ?? 0.001, options);
 }

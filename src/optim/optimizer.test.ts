@@ -1,6 +1,6 @@
 /** @file Optimizers beyond their numbers: the state they carry, where their nodes are, what they refuse. */
 import { describe, expect, it } from "vitest";
-import { compile, grad, random, type Tensor, tensor, valueAndGrad } from "../api/index.ts";
+import { compile, grad, plan, random, spec, type Tensor, tensor, valueAndGrad } from "../api/index.ts";
 import { traceFunction } from "../trace/function.ts";
 import { flatten, treeKey } from "../trace/tree.ts";
 import * as optim from "./index.ts";
@@ -27,6 +27,10 @@ const OPTIMIZERS: readonly [string, optim.Optimizer][] = [
   ["adamw", optim.adamw({ lr: optim.warmupCosine(0.2, { warmup: 5, total: 60 }), clip: optim.clipByGlobalNorm(1) })],
   ["rmsprop", optim.rmsprop({ lr: 0.02, momentum: 0.5, centered: true })],
   ["adagrad", optim.adagrad({ lr: 0.5 })],
+  ["lion", optim.lion({ lr: optim.exponential(0.15, 0.96) })],
+  ["lamb", optim.lamb({ lr: optim.exponential(0.2, 0.97) })],
+  ["adafactor", optim.adafactor({ lr: 0.15 })],
+  ["an average", optim.ema(optim.adam({ lr: 0.1 }), 0.9)],
 ];
 
 describe.each(OPTIMIZERS)("%s", (_, optimizer) => {
@@ -85,6 +89,21 @@ describe("an update", () => {
     }
   });
 
+  it("leaves parameters alone that it does not train, and keeps nothing for them", () => {
+    const trains = (path: string) => !path.startsWith("params.layers");
+    for (const optimizer of [
+      optim.adamw({ trains }),
+      optim.adafactor({ trains }),
+      optim.sgd({ trains, momentum: 0.9 }),
+    ]) {
+      const before = optimizer.init(params);
+      const after = optimizer.update(before, grad(loss)(params, x, y));
+      expect(after.params.layers[0]!.w.toArray()).toEqual(params.layers[0]!.w.toArray());
+      expect(after.params.gain.item()).not.toBe(1);
+      for (const slot of Object.values(after.slots)) expect(slot.layers[0]!.w.elements).toBe(0);
+    }
+  });
+
   it("refuses gradients of another structure or shape, and parameters that are not floats", () => {
     const sgd = optim.sgd();
     const state = sgd.init({ w: tensor([1, 2]) });
@@ -103,6 +122,32 @@ describe("an update", () => {
     expect(() => optim.rmsprop({ alpha: 2 })).toThrow("alpha 2");
     expect(() => optim.adagrad({ eps: Number.NaN })).toThrow("eps NaN");
     expect(() => optim.clipByGlobalNorm(0)).toThrow("limit 0");
+    expect(() => optim.lion({ beta1: 1 })).toThrow("beta1 1");
+    expect(() => optim.lamb({ eps: -1 })).toThrow("eps -1");
+    expect(() => optim.adafactor({ clipUpdate: 0 })).toThrow("clipUpdate 0");
+    expect(() => optim.ema(optim.sgd(), 1)).toThrow("decay 1");
+    expect(() => optim.accumulate(loss, 0)).toThrow("0 parts");
+    expect(() => optim.accumulate(loss, 5)(params, x, y)).toThrow("has 16 examples for 5 parts");
+  });
+});
+
+describe("a batch in parts", () => {
+  it("has the loss and the gradients of the whole batch", () => {
+    const [value, grads] = valueAndGrad(loss)(params, x, y);
+    const [sum, means] = compile(optim.accumulate(loss, 4))(params, x, y);
+    expect(sum.item()).toBeCloseTo(value.item(), 6);
+    expect(distance(means, grads)).toBeLessThan(1e-6);
+  });
+
+  it("needs memory for the activations of one part", () => {
+    const wide = (w: Tensor, input: Tensor): Tensor => {
+      let h = input;
+      for (let i = 0; i < 6; i++) h = h.matmul(w).tanh();
+      return h.square().mean();
+    };
+    const specs = [spec([32, 32]), spec([512, 32])] as const;
+    const whole = plan(valueAndGrad(wide))(...specs).arenaBytes;
+    expect(plan(optim.accumulate(wide, 8))(...specs).arenaBytes).toBeLessThan(whole / 2);
   });
 });
 

@@ -7,10 +7,10 @@
  * so a compiled training step with a donated state updates every leaf in place. Each rule, in its own file, updates one
  * parameter; tree traversal, the learning rate and clipping are here.
  */
-import { add, cast, mul } from "../api/elementwise.ts";
+import { add, cast, mul, sub } from "../api/elementwise.ts";
 import { fullOf } from "../api/operands.ts";
 import { at } from "../base/invariant.ts";
-import { sameType, tensorType, typeText } from "../ir/type.ts";
+import { type Shape, sameType, tensorType, typeText } from "../ir/type.ts";
 import { type DType, isFloat } from "../kernel/dtype.ts";
 import { fail, type OptionKinds } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
@@ -40,6 +40,8 @@ export interface OptimizerOptions {
   readonly lr?: LearningRate;
   /** Applied to the gradients before anything else: `clipByGlobalNorm(1)`. */
   readonly clip?: GradientTransform;
+  /** Which parameters are trained, by path (`params[0].w`); all by default. Others stay as they are and have no slots. */
+  readonly trains?: (path: string) => boolean;
 }
 
 export interface DecayOptions {
@@ -53,6 +55,7 @@ export interface DecayOptions {
 export const COMMON_OPTIONS: OptionKinds<OptimizerOptions & DecayOptions> = {
   lr: "a number or a function",
   clip: "a function",
+  trains: "a function",
   weightDecay: "a number",
   decays: "a function",
 };
@@ -76,6 +79,8 @@ export interface Rule<C> {
   readonly name: string;
   /** Names of the slots, with their initial values. */
   readonly slots: Readonly<Record<string, number>>;
+  /** The shape of a parameter's slot; by default that of the parameter. */
+  slotShape?(slot: string, shape: Shape): Shape;
   /** @param t the number of this update, from 1, in the element type of the parameters */
   scalars(rate: Tensor | number, t: Tensor): C;
   update(leaf: Leaf, scalars: C): UpdatedLeaf;
@@ -91,9 +96,23 @@ export function requireRanges(name: string, ranges: readonly (readonly [string, 
 }
 
 /** The gradient with weight decay as a penalty: g + λ·p. @internal */
-export function penalized({ path, param, grad }: Leaf, { weightDecay = 0, decays }: DecayOptions): Tensor {
-  if (weightDecay === 0 || decays?.(path) === false) return grad;
-  return add(grad, mul(param, weightDecay));
+export function penalized(leaf: Leaf, options: DecayOptions): Tensor {
+  return penalty(leaf, leaf.grad, options);
+}
+
+/** Anything + λ·p. @internal */
+export function penalty({ path, param }: Leaf, to: Tensor, { weightDecay = 0, decays }: DecayOptions): Tensor {
+  return weightDecay === 0 || decays?.(path) === false ? to : add(to, mul(param, weightDecay));
+}
+
+/** The parameter with weight decay apart from the gradient: p·(1 - lr·λ). @internal */
+export function shrunk(
+  { path, param }: Leaf,
+  rate: Tensor | number,
+  { weightDecay = 0, decays }: DecayOptions,
+): Tensor {
+  if (weightDecay === 0 || decays?.(path) === false) return param;
+  return mul(param, typeof rate === "number" ? 1 - rate * weightDecay : sub(1, mul(rate, weightDecay)));
 }
 
 function requireFloats(name: string, { leaves, paths }: Flat): void {
@@ -131,7 +150,7 @@ function once<K, V>(make: (key: K) => V): (key: K) => V {
 }
 
 /** An optimizer from a rule for one parameter. @internal */
-export function optimizer<C>(rule: Rule<C>, lr: LearningRate, clip: GradientTransform | undefined): Optimizer {
+export function optimizer<C>(rule: Rule<C>, lr: LearningRate, { clip, trains }: OptimizerOptions): Optimizer {
   if (typeof lr === "number") requireRanges(rule.name, [["lr", lr, 0, Number.POSITIVE_INFINITY]]);
   const slotNames = Object.keys(rule.slots);
 
@@ -148,6 +167,7 @@ export function optimizer<C>(rule: Rule<C>, lr: LearningRate, clip: GradientTran
       const path = at(flat.paths, i);
       requireMatch(rule.name, path, param, grad);
       const leafSlots = Object.fromEntries(slotNames.map((slot, s) => [slot, at(at(slots, s), i)]));
+      if (trains?.(path) === false) return { param, slots: leafSlots };
       return rule.update({ path, param, grad, slots: leafSlots }, scalars(param.dtype));
     });
     const rebuild = (of: (leaf: UpdatedLeaf) => Tensor): P => unflatten(flat.def, leaves.map(of)) as P;
@@ -162,12 +182,15 @@ export function optimizer<C>(rule: Rule<C>, lr: LearningRate, clip: GradientTran
     init: (params) => {
       const flat = flatten(params, "params");
       requireFloats(rule.name, flat);
-      const filled = (value: number) =>
+      const shapeOf = (slot: string, { shape }: Tensor, i: number): Shape =>
+        trains?.(at(flat.paths, i)) === false ? [0] : (rule.slotShape?.(slot, shape) ?? shape);
+      const filled = (slot: string, value: number) =>
         unflatten(
           flat.def,
-          flat.leaves.map((leaf) => fullOf(leaf.dtype, leaf.shape, value)),
+          flat.leaves.map((leaf, i) => fullOf(leaf.dtype, shapeOf(slot, leaf, i), value)),
         ) as typeof params;
-      const slots = atOneLine(() => Object.entries(rule.slots).map(([slot, value]) => [slot, filled(value)] as const));
+      const entries = Object.entries(rule.slots);
+      const slots = atOneLine(() => entries.map(([slot, value]) => [slot, filled(slot, value)] as const));
       return { params, slots: Object.fromEntries(slots), step: tensor(0, { dtype: "i32" }) };
     },
     update: (state, grads) => asFunction(rule.name, () => inPhase("update", () => updated(state, grads))),

@@ -55,5 +55,5 @@ export function rmsprop(options: RmspropOptions = {}): Optimizer {
     return { param, slots: { squares, ...(mean ? { mean } : {}), ...(velocity ? { velocity } : {}) } };
   };
   const slots = { squares: 0, ...(centered ? { mean: 0 } : {}), ...(momentum > 0 ? { velocity: 0 } : {}) };
-  return optimizer({ name: "rmsprop", slots, scalars: (rate) => rate, update }, lr, options.clip);
+  return optimizer({ name: "rmsprop", slots, scalars: (rate) => rate, update }, lr, options);
 }

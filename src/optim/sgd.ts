@@ -51,5 +51,5 @@ export function sgd(options: SgdOptions = {}): Optimizer {
     return { param: sub(leaf.param, mul(direction, rate)), slots: { velocity } };
   };
   const slots: Readonly<Record<string, number>> = momentum === 0 ? {} : { velocity: 0 };
-  return optimizer({ name: "sgd", slots, scalars: (rate) => rate, update }, lr, options.clip);
+  return optimizer({ name: "sgd", slots, scalars: (rate) => rate, update }, lr, options);
 }
