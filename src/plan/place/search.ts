@@ -79,7 +79,7 @@ export function searchPlacement(problem: Problem, options: SearchOptions): Searc
   if (start.height <= goal || capacityBytes < targetBytes || isOver()) {
     return { ...start, proven: start.height <= targetBytes, boundBytes: targetBytes, nodes: 0 };
   }
-  const search = new Search(problem, start, options, isOver);
+  const search = new PlacementSearch(problem, start, options, isOver);
   while (!search.isDone && search.work < workLimit && !isOver()) search.step();
   return search.result();
 }
@@ -92,7 +92,7 @@ interface Series {
   nodeLimit: number;
 }
 
-class Search {
+class PlacementSearch {
   readonly #problem: Problem;
   readonly #params: SearchParams;
   readonly #sections: Sections;
