@@ -187,6 +187,21 @@ test("drops as many weights as asked for, as the key draws them", () => {
   expect(attention(q, k, v, { dropout: 0, key, form: "streamed" }).data()).toEqual(plain);
 });
 
+test("layers leave out what is behind the length of each batch", () => {
+  const block = transformerBlock(8, { heads: 2, causal: true });
+  const [params, x] = [block.init(0), drawn([2, 6, 8], 1)];
+  const of = (batch: number, length: number): Tensor => slice(x, [batch, [0, length]]);
+  const padded = block.apply(params, x, { length: tensor([6, 4], { dtype: "i32" }) });
+  expect(padded.shape).toEqual([2, 6, 8]);
+  for (const [batch, length] of [
+    [0, 6],
+    [1, 4],
+  ] as const) {
+    const [got, want] = [slice(padded, [batch, [0, length]]).data(), block.apply(params, of(batch, length)).data()];
+    expect(Math.max(...Array.from(got, (y, i) => Math.abs(y - Number(want[i]))))).toBeLessThan(1e-6);
+  }
+});
+
 test("layers drop while they train, each from a key of its own", () => {
   const layer = multiHeadAttention(8, { heads: 2, dropout: 0.5 });
   const [params, x, key] = [layer.init(0), drawn([5, 8], 1), random.key(1)];

@@ -138,7 +138,8 @@ export function multiHeadAttention<B extends boolean = true>(
     init: (key) => ({ qkv: qkv.init(partKey(key, 0)), out: out.init(partKey(key, 1)) }),
     apply: (params, x, given = {}) => {
       requireOptions("multiHeadAttention", given, APPLY_OPTIONS);
-      const more = { ...(given.mask ? { mask: given.mask } : {}), ...(form ? { form } : {}) };
+      const { mask, length } = given;
+      const more = { ...(mask ? { mask } : {}), ...(length ? { length } : {}), ...(form ? { form } : {}) };
       requireInput(x);
       return asPart("attention", () => {
         const y = attention(...split3(params, x), { causal, ...more, ...drawing(given, dropout) });

@@ -19,10 +19,17 @@ export interface ApplyOptions {
   readonly key?: Tensor | undefined;
   /** For attention: bool, true where a position may see another, or floats added to the scores (`attention`). */
   readonly mask?: Tensor | undefined;
+  /** For attention: how many positions there are, i32[], or one number for each batch; those behind are padding (`attention`). */
+  readonly length?: Tensor | undefined;
 }
 
 /** @internal */
-export const APPLY_OPTIONS: OptionKinds<ApplyOptions> = { train: "a boolean", key: "a tensor", mask: "a tensor" };
+export const APPLY_OPTIONS: OptionKinds<ApplyOptions> = {
+  train: "a boolean",
+  key: "a tensor",
+  mask: "a tensor",
+  length: "a tensor",
+};
 
 /** A function of parameters and an input, and a way to make the parameters. */
 export interface Layer<P extends Tree = Tree> {
