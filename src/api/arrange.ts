@@ -126,8 +126,9 @@ export function cross(a: Tensor, b: Tensor, axis = -1): Tensor {
     const summary = `cross: axis ${along} of ${typeText(p)} has ${p.shape[along]} elements`;
     fail("ShapeMismatch", summary, "a cross product is of vectors of 3 elements");
   }
-  const next = (x: Tensor, by: number): Tensor => rolledAlong(x, -by, along);
-  return asFunction("cross", () => sub(mul(next(p, 1), next(q, 2)), mul(next(p, 2), next(q, 1))));
+  const part = (x: Tensor, i: number): Tensor => partOf(x, along, i % 3, (i % 3) + 1);
+  const element = (i: number): Tensor => sub(mul(part(p, i + 1), part(q, i + 2)), mul(part(p, i + 2), part(q, i + 1)));
+  return asFunction("cross", () => concat([element(0), element(1), element(2)], along));
 }
 
 /**

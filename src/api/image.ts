@@ -6,6 +6,7 @@ import { fail, type OptionKinds, requireArray, requireOptions, requireTensor } f
 import { tensor } from "../trace/literal.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { asFunction } from "../trace/trace.ts";
+import { checkpoint } from "./custom.ts";
 import { abs, add, cast, clamp, floor, greaterEqual, less, logicalAnd, mul, round, sub, where } from "./elementwise.ts";
 import { gather, take } from "./indexing.ts";
 import { repeat } from "./join.ts";
@@ -201,7 +202,9 @@ export function gridSample(x: Tensor, grid: Tensor, options: GridSampleOptions =
     const summary = `gridSample: takes x [batch, channels, height, width] and grid [batch, rows, columns, 2], got ${typeText(x)}, ${typeText(grid)}`;
     fail("ShapeMismatch", summary, "both have one batch size, and the image has pixels");
   }
-  return asFunction("gridSample", () => sampled(x, grid, { mode, padding, alignCorners }));
+  const all = { mode, padding, alignCorners };
+  // a backward pass reads the pixels again: they are up to four times the result
+  return asFunction("gridSample", () => checkpoint((image: Tensor, at: Tensor) => sampled(image, at, all))(x, grid));
 }
 
 // ---- pooling ------------------------------------------------------------------------------------------------------
@@ -236,7 +239,9 @@ function largestAlong(x: Tensor, to: number, axis: number): Tensor {
   const longest = Math.max(...all.map(([first, end]) => end - first));
   // a shorter window has its last element again, which is no larger
   const positions = all.map(([first, end]) => Array.from({ length: longest }, (_, k) => Math.min(first + k, end - 1)));
-  return max(take(x, tensor(positions, { dtype: "i32" }), axis), axis + 1);
+  const places = tensor(positions, { dtype: "i32" });
+  // a backward pass reads the windows again, which may be larger than x
+  return checkpoint((v: Tensor) => max(take(v, places, axis), axis + 1))(x);
 }
 
 /**
