@@ -8,7 +8,7 @@ import { at } from "../base/invariant.ts";
 import type { Node } from "../ir/graph.ts";
 import type { LoopVar } from "../kernel/expr.ts";
 import type { ContractNest, Nest, ReduceNest } from "../kernel/loops.ts";
-import type { HasSameBits } from "../loops/strips/rewrite.ts";
+import type { StripBits } from "../loops/strips/rewrite.ts";
 import type { Lowered } from "../lower/lower.ts";
 import type { LoweringTarget } from "../target/description.ts";
 
@@ -37,15 +37,19 @@ const reduceOrder = ({ order, combine }: ReduceNest): string => `${order} ${comb
 const contractOrder = (nest: ContractNest, target: LoweringTarget): string => target.sumOrder?.(nest) ?? "";
 
 /** For one target, whose kernels `lower` makes. */
-export function sameBitsOn(target: LoweringTarget, lower: (node: Node) => Lowered): HasSameBits {
-  return (whole, strip, isPart) => {
-    if (whole.op.alias !== null || whole.op.lower.kind === "map") return true;
-    const [all, own] = [lower(whole).kernel.nests, lower(strip).kernel.nests];
-    if (all.length !== own.length) return false;
-    return all.every((nest, i) => {
-      const [a, b] = [sumsOf(nest, target), sumsOf(at(own, i), target)];
-      if (!a || !b || nest.kind !== at(own, i).kind || a[0] !== b[0]) return false;
-      return isPart ? nest.kind !== "contract" || a[0] === "" : a[1] === b[1];
-    });
+export function sameBitsOn(target: LoweringTarget, lower: (node: Node) => Lowered): StripBits {
+  return {
+    isSame(whole, strip, isPart) {
+      if (whole.op.alias !== null || whole.op.lower.kind === "map") return true;
+      const [all, own] = [lower(whole).kernel.nests, lower(strip).kernel.nests];
+      if (all.length !== own.length) return false;
+      return all.every((nest, i) => {
+        const [a, b] = [sumsOf(nest, target), sumsOf(at(own, i), target)];
+        if (!a || !b || nest.kind !== at(own, i).kind || a[0] !== b[0]) return false;
+        return isPart ? nest.kind !== "contract" || a[0] === "" : a[1] === b[1];
+      });
+    },
+    goesOn: (whole) =>
+      lower(whole).kernel.nests.every((nest) => nest.kind === "contract" && target.startsSums?.(nest) === true),
   };
 }

@@ -120,6 +120,8 @@ export interface ContractPart<A> extends ContractShape {
   readonly place?: (batch: readonly Index[], i: Index, j: Index) => readonly Index[];
   /** Outside of these, factors are zero. */
   readonly within?: readonly Within[];
+  /** What the sum starts from, where that is not nothing. */
+  start?(c: LowerContext<A>, batch: readonly Index[], i: Index, j: Index): Expr;
   /** The part of k that is added, where that is data; not of a product with a `run`. */
   span?(c: LowerContext<A>, batch: readonly Index[]): Span;
 }

@@ -25,6 +25,8 @@ export interface StripForm {
    * by one in order, have the bits of the result. Null where they would not.
    */
   parts?(b: Build, inputs: readonly Value[], strips: number): readonly Value[] | null;
+  /** Of a sum over strips: the sum gone on by one strip, for targets whose sums are one chain. Null where it would have other bits. */
+  onto?(b: Build, sum: Value, inputs: readonly Value[]): Value | null;
 }
 
 /** The forms of a node whose operands and results have these types. */

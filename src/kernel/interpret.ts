@@ -241,7 +241,11 @@ function runContract(nest: ContractNest, env: Environment): void {
   const mul = numberFn("mul", nest.dtype);
   const run = depthRun(nest.depth.extent);
   const inSpan = spanTest(nest, env);
+  const begin = new Program(env);
+  const start = nest.start ? begin.number(nest.start) : null;
   forEach([...nest.batch, nest.rows, nest.cols], env, () => {
+    if (start) begin.run();
+    const from = start?.() ?? 0;
     let total = 0;
     let sum = 0;
     let k = 0;
@@ -255,7 +259,7 @@ function runContract(nest: ContractNest, env: Environment): void {
       total = k <= run ? sum : add(total, sum);
       sum = 0;
     });
-    env.acc.value = total;
+    env.acc.value = start ? add(from, total) : total;
     store();
   });
 }

@@ -154,6 +154,8 @@ export interface ContractNest {
   readonly within?: readonly Within[];
   /** Terms are added only in it. Not together with `split`. */
   readonly span?: Span;
+  /** Over batch, rows, cols: what sums start from, on targets that can (`startsSums`). Not together with `within` or `span`. */
+  readonly start?: Expr;
   readonly stores: readonly Store[];
   /** Operand number of the workspace for packed panels. */
   readonly scratch: number;
@@ -330,7 +332,10 @@ export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; read
     case "scan":
       return { atStore: [...nest.stores.map((s) => s.value), ...scanExprs(nest)], elsewhere: [] };
     case "contract":
-      return { atStore: nest.stores.map((s) => s.value), elsewhere: [nest.a, nest.b, ...spanExprs(nest.span)] };
+      return {
+        atStore: [...nest.stores.map((s) => s.value), ...(nest.start ? [nest.start] : [])],
+        elsewhere: [nest.a, nest.b, ...spanExprs(nest.span)],
+      };
     case "scatter":
       return {
         atStore: [],

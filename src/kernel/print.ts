@@ -134,6 +134,7 @@ function writeNest(nest: Nest, p: Printer): void {
         p.lines.push(`    within ${rows}·${nest.rows.name} + ${cols}·${nest.cols.name} + ${depth}·k + ${constant} ≤ 0`);
       }
       if (nest.span) p.lines.push(`    span ${p.index(nest.span.from)} ≤ k < ${p.index(nest.span.to)}`);
+      if (nest.start) p.lines.push(`    acc = ${p.expr(nest.start)}`);
       p.lines.push(`    acc ⊕ ${p.expr(nest.a)} · ${p.expr(nest.b)}`);
       p.stores(nest.stores);
       return;

@@ -17,10 +17,11 @@ import type { ContractPart, ContractShape, LowerContext, Lowering, Reader } from
 import { elementsOf, type TensorType } from "../ir/type.ts";
 import { collapseLoops } from "../kernel/collapse.ts";
 import { type Accumulator, productType, typeOf } from "../kernel/dtype.ts";
-import { constant, type Expr, type Index, type LoopVar, load } from "../kernel/expr.ts";
+import { call, constant, type Expr, type Index, type LoopVar, load } from "../kernel/expr.ts";
 import { addIndex, constIndex, linearIndex, offsetIndex, scaleIndex, varIndex } from "../kernel/index-math.ts";
 import { type ContractNest, type Kernel, type Nest, type Operand, type Store, spanBounds } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
+import { mapIndices } from "../kernel/rewrite.ts";
 import { inType, mul } from "../kernel/scalar-ops.ts";
 import { asStored } from "../kernel/stored.ts";
 import { guarded } from "../ops/guard.ts";
@@ -226,17 +227,34 @@ function contractNests(
   c: Composer,
   node: Node,
   lower: Extract<AnyLowering, { kind: "contract" }>,
-  { arithmetic }: LoweringTarget,
+  target: LoweringTarget,
 ): readonly UnplacedNest[] {
   const context = c.context(node);
+  const { arithmetic } = target;
   const parts = lower.parts(context.inTypes, context.attrs);
   return parts.map((part, p) => {
     // Distinct names: expressions are shared between nests by the names of their counters.
     const prefix = parts.length === 1 ? "" : `p${p}_`;
     if (isThin(part)) return thinNest(c, context, part, { prefix, shortRow: arithmetic.shortRow });
-    return contractNest(c, context, part, prefix);
+    return contractNest(c, context, part, { prefix, target });
   });
 }
+
+/** A product whose sums start from a value, or to whose sums it is added where the target cannot. */
+function withStart(
+  nest: Omit<ContractNest, "scratch">,
+  start: Expr,
+  target: LoweringTarget,
+): Omit<ContractNest, "scratch"> {
+  if (target.startsSums?.(nest)) return { ...nest, start };
+  return { ...nest, stores: addedTo(start, nest.stores, nest.dtype) };
+}
+
+/** Stores of a sum to which a value is added first. */
+const addedTo = (start: Expr, stores: readonly Store[], dtype: Accumulator): readonly Store[] => {
+  const sum = call("add", [start, { kind: "acc", dtype }]);
+  return stores.map((store) => ({ ...store, value: mapIndices(store.value, (index) => index, sum) }));
+};
 
 /** Nests with the workspace that the target needs for them; those of one kernel run one after the other and share it. */
 function withWorkspace(c: Composer, nests: readonly UnplacedNest[], target: LoweringTarget): readonly Nest[] {
@@ -269,7 +287,7 @@ function contractNest(
   c: Composer,
   context: LowerContext<never>,
   part: Part,
-  prefix: string,
+  { prefix, target }: { readonly prefix: string; readonly target: LoweringTarget },
 ): Omit<ContractNest, "scratch"> {
   const { m, n, k, run = k } = part;
   const dtype = productType(context.outType.dtype);
@@ -285,7 +303,11 @@ function contractNest(
   const span = part.span ? { span: part.span(context, b) } : {};
   const window = split && part.window ? { window: part.window } : {};
   const sides = { a: left, b: right };
-  return { kind: "contract", batch, rows, cols, depth, split, ...window, dtype, ...sides, ...within, ...span, stores };
+  const nest = {
+    ...{ kind: "contract" as const, batch, rows, cols, depth, split, ...window, dtype },
+    ...{ ...sides, ...within, ...span, stores },
+  };
+  return part.start ? withStart(nest, inType(part.start(context, b, i, j), dtype), target) : nest;
 }
 
 /** Copies the first input to the result; skipped if the two share storage. */
@@ -339,7 +361,8 @@ function thinNest(
   const at = b.map(varIndex);
   const term = (): Expr => mul(inType(part.a(context, at, i, l), dtype), inType(part.b(context, at, l, j), dtype));
   const body = part.span ? guarded(spanBounds(part.span(context, at), l, k), term, constant(dtype, 0)) : term();
-  const stores = partStores(c, context, part, [at, i, j]);
+  const own = partStores(c, context, part, [at, i, j]);
+  const stores = part.start ? addedTo(inType(part.start(context, at, i, j), dtype), own, dtype) : own;
   const across = (columns.at(-1) ?? 1) < shortRow && (depths.at(-1) ?? 1) >= shortRow;
   const order = across ? "interleaved" : "sequential";
   return { kind: "reduce", loops: [...b, rows, ...cols], reduce, order, combine: "add", dtype, body, stores };

@@ -43,7 +43,7 @@ import { groupedMatmul, groupedOuter, permuteRows } from "./grouped.ts";
 import { gather, scatterAdd, scatterAddAlong, take } from "./indexing.ts";
 import { scan, whileLoop } from "./loops.ts";
 import { cos, erf, exp, expm1, gelu, log, log1p, pow, rsqrt, sigmoid, silu, sin, softplus, tan, tanh } from "./math.ts";
-import { matmul } from "./matmul.ts";
+import { matmul, matmulOnto } from "./matmul.ts";
 import { flip, reshape, transpose } from "./movement.ts";
 import { randomBernoulli, randomBits, randomNormal, randomUniform, shuffle } from "./random.ts";
 import { record } from "./record.ts";
@@ -208,6 +208,7 @@ export const allOps: readonly AnyOp[] = [
   dynamicUpdate,
   // matmul
   matmul,
+  matmulOnto,
   // grouped
   groupedMatmul,
   groupedOuter,

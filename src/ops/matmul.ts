@@ -16,17 +16,18 @@
 
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
-import type { Build } from "../ir/build.ts";
+import { Build } from "../ir/build.ts";
 import type { Node, Value } from "../ir/graph.ts";
-import type { ContractShape, EvaluateContext, OpDef, Reader, Sample, TransposeSite } from "../ir/op.ts";
+import type { ContractPart, ContractShape, EvaluateContext, OpDef, Reader, Sample, TransposeSite } from "../ir/op.ts";
 import { type StripForm, type StripForms, sameAttrs } from "../ir/strips.ts";
-import { elementsOf, sameShape, shapeText, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { elementsOf, sameShape, sameType, shapeText, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { isFloat, NUMBER_TYPES, type NumberType, typeOf } from "../kernel/dtype.ts";
 import type { Index } from "../kernel/expr.ts";
 import { depthRun, type Within } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
 import { requireInputs, requireSameDtype } from "./checks.ts";
-import { defineOp, requireDomain } from "./define.ts";
+import { apply, defineOp, requireDomain } from "./define.ts";
+import { add } from "./elementwise.ts";
 import { reshape, type TransposeAttrs, transpose } from "./movement.ts";
 import { addIn, mulIn } from "./reference.ts";
 import { partAlong } from "./slice.ts";
@@ -250,6 +251,9 @@ function matmulSamples(): readonly Sample<MatmulAttrs>[] {
   return samples;
 }
 
+/** Terms that hardware may add at once: a chain of sums is cut at multiples of them. */
+const CHAINED = 64;
+
 /**
  * Cut along a batch axis, along rows or columns of the result, or along the depth: then one product a run, which is how the
  * runs of the whole depth are added up. Lines beyond which factors are zero are not those of a strip, except in batches.
@@ -276,7 +280,18 @@ const matmulStrips: StripForms<MatmulAttrs> = (inputs, [y], attrs) => {
     ...batch,
     sameAttrs([xRows, null], [rows], plain),
     sameAttrs([null, wCols], [cols], plain),
-    { inputs: [xDepth, wDepth], outputs: [null], attrs: () => plain, parts },
+    {
+      ...{ inputs: [xDepth, wDepth], outputs: [null], attrs: () => plain, parts },
+      onto: (b, sum, inputs) =>
+        contraction(
+          inputs.map(({ type }) => type),
+          attrs,
+        ).k %
+          CHAINED ===
+        0
+          ? b.call(matmulOnto, [sum, ...inputs], plain)
+          : null,
+    },
   ];
 };
 
@@ -317,3 +332,66 @@ function readMatrix(
 ): ReturnType<Reader> {
   return read(Position.at(type.shape, [...batch, ...last]));
 }
+
+/** Without lines beyond which factors are zero: a strip has other lines than the whole. */
+export type MatmulOntoAttrs = { readonly ta: boolean; readonly tb: boolean };
+
+/**
+ * A product that goes on with a sum: y = s + x · w, where s is what earlier terms of one sum came to. The planner makes it in
+ * loops over strips of rows (loops/strips). Targets whose sums are one chain start theirs from s, so that the last of
+ * several such products has the bits of one product along the whole depth; elsewhere the product is added to s.
+ */
+export const matmulOnto: OpDef<MatmulOntoAttrs> = defineOp<MatmulOntoAttrs>({
+  name: "matmul_onto",
+  defaults: { ta: false, tb: false },
+  infer(inputs, attrs) {
+    requireInputs("matmul_onto", ["s", "x", "w"], inputs);
+    const [s, x, w] = [at(inputs, 0), at(inputs, 1), at(inputs, 2)];
+    const [y] = matmul.infer([x, w], attrs, []);
+    if (y && sameType(s, y)) return [y];
+    throw new TidemarkError("ShapeMismatch", `matmul_onto: s is ${typeText(s)}, the product ${y ? typeText(y) : ""}`, {
+      help: "a sum goes on with products of its own type",
+    });
+  },
+  derivative: {
+    kind: "region",
+    rule({ inputs, attrs }) {
+      const b = new Build("onto");
+      const [s, x, w] = [b.param(at(inputs, 0).type), b.param(at(inputs, 1).type), b.param(at(inputs, 2).type)];
+      const product = b.call(matmul, [x, w], attrs as MatmulAttrs);
+      return { kind: "replay", body: b.finish([apply(b, add, s, product)]) };
+    },
+  },
+  cost: ([, ...inputs], outputs, attrs) => matmul.cost(inputs, outputs, attrs, []),
+  lower: {
+    kind: "contract",
+    parts([, ...sides], attrs) {
+      const { lower } = matmul;
+      if (lower.kind !== "contract") return [];
+      return lower.parts(sides, attrs).map(
+        (part): ContractPart<MatmulOntoAttrs> => ({
+          ...part,
+          a: (c, ...place) => part.a({ ...c, inputs: c.inputs.slice(1), inTypes: c.inTypes.slice(1) }, ...place),
+          b: (c, ...place) => part.b({ ...c, inputs: c.inputs.slice(1), inTypes: c.inTypes.slice(1) }, ...place),
+          start: (c, batch, i, j) => at(c.inputs, 0)(Position.at(c.outType.shape, [...batch, i, j])),
+        }),
+      );
+    },
+  },
+  evaluate({ inputs: [s, ...sides], inTypes, ...rest }) {
+    const [product] = matmul.evaluate({ ...rest, inputs: sides, inTypes: inTypes.slice(1) });
+    const { dtype } = at(rest.outTypes, 0);
+    return [(product ?? new Float64Array()).map((y, i) => addIn(dtype, at(s ?? new Float64Array(), i), y))];
+  },
+  samples: () =>
+    [
+      [3, 5, 4],
+      [17, 33, 19],
+      [1, 6, 3],
+    ].flatMap(([m = 0, k = 0, n = 0]) =>
+      (["f32", "f64"] as const).map((dtype) => ({
+        inputs: [tensorType(dtype, [m, n]), tensorType(dtype, [k, m]), tensorType(dtype, [k, n])],
+        attrs: { ta: true, tb: false },
+      })),
+    ),
+});

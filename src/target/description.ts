@@ -59,6 +59,8 @@ export interface LoweringTarget {
    * it is another one may depend on all extents: strips of rows have to have the order of the whole.
    */
   sumOrder?(nest: Omit<ContractNest, "scratch">): string | null;
+  /** Whether the sums of a product can start from values that are there: they are one chain of additions along the depth. */
+  startsSums?(nest: Omit<ContractNest, "scratch">): boolean;
   /** The same kernel with its loops in the order and sizes that suit the target's memory; which elements are computed stays. */
   shapeLoops(kernel: Kernel): Kernel;
 }

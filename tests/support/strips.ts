@@ -23,7 +23,7 @@ export function* allStrips(
   wideBytes: number = Number.POSITIVE_INFINITY,
 ): Generator<Stripped> {
   const of = new StripGraph(graph);
-  const hasSameBits = sameBitsOn(target, sharedLowering(target));
+  const bits = sameBitsOn(target, sharedLowering(target));
   const known = new Set<string>();
   for (const node of graph.nodes) {
     if (of.isRepeated(node)) continue;
@@ -34,7 +34,7 @@ export function* allStrips(
           const key = region && `${strips}: ${[...region.nodes.keys()].map((own) => of.position.get(own)).join()}`;
           if (!region || !key || known.has(key)) continue;
           known.add(key);
-          const made = intoStrips(of, region, hasSameBits);
+          const made = intoStrips(of, region, bits);
           if (made) yield { value, axis, strips, nodes: region.nodes.size, graph: made };
         }
       }

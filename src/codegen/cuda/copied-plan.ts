@@ -51,6 +51,8 @@ const STEP_COLUMN = 0.72 / 256;
 /** Of a transpose: at once, and for each byte that it reads and writes. */
 const TRANSPOSE_START = 2;
 const TRANSPOSE_BYTE = 1 / 3.8e6;
+/** Elements of a side that is transposed, at most: it takes workspace. */
+const MOST_TRANSPOSED = 2 ** 23;
 /** What must be gained to spend workspace. */
 const GAIN = 0.9;
 /** Elements that parts of the workspace start at multiples of. */
@@ -88,6 +90,7 @@ export function copiedPlan(
 ): CopiedPlan | null {
   const { batch, rows, cols, depth, split, within, span } = nest;
   if (product(batch) !== 1 || split !== null || within !== undefined || span !== undefined) return null;
+  if (nest.start) return null;
   const [a, b] = [foundSide(nest.a, rows, depth), foundSide(nest.b, cols, depth)];
   if (!a || !b || !storesFours(nest, operands, plan.parts)) return null;
   const down = Math.ceil(rows.extent / TILE_ROWS) * plan.parts;
@@ -99,6 +102,7 @@ export function copiedPlan(
   const [best = SHAPES[1]] = [...shapes].sort((x, y) => time(x.cols) - time(y.cols));
   const turned = [a, b].filter(({ isTurned }) => isTurned);
   const transposes = turned.reduce((t, side) => t + TRANSPOSE_START + 8 * side.rows * depth.extent * TRANSPOSE_BYTE, 0);
+  if (turned.some((side) => side.rows * depth.extent > MOST_TRANSPOSED)) return null;
   if (time(best.cols) + transposes > GAIN * plan.microseconds) return null;
   return { ...best, blocks: multiprocessors, ...placed(a, b, depth.extent, sumElements(nest, plan)) };
 }

@@ -73,8 +73,10 @@ export function cudaDescription(options: CudaOptions): TargetDescription {
     },
     sumOrder(nest) {
       const plan = tensor ? tensorPlan(nest, options) : null;
-      return plan && `tf32, ${plan.parts} × ${plan.partSteps}`;
+      if (!plan) return null;
+      return plan.parts === 1 ? "tf32" : `tf32, ${plan.parts} × ${plan.partSteps}`;
     },
+    startsSums: (nest) => (tensor ? tensorPlan(nest, options)?.parts === 1 : false),
     shapeLoops: (kernel) => kernel,
     work: cudaWork(options.multiprocessors),
     rates: tensor ? { ...CUDA_RATES, name: "cuda-tf32", productRate: TENSOR_RATE } : CUDA_RATES,

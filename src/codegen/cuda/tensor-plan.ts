@@ -20,9 +20,13 @@ const PIECE = 16;
 /** Extents below which a product is one of f32. */
 const LEAST_SIDE = 64;
 const LEAST_DEPTH = 32;
-/** Tiles of 128 × 128 below which the depth is cut, so that there are at least twice as many; and parts at most. */
+/**
+ * Tiles of 128 × 128 below which the depth is cut, so that there are at least twice as many; and parts at most. A long depth is cut
+ * whatever the tiles, so that strips of rows, which have few, are cut as the whole is.
+ */
 const FEW_TILES = 264;
 const MOST_PARTS = 8;
+const LONG_DEPTH = 2 ** 14;
 
 export interface TensorPlan {
   /** Columns of a tile. */
@@ -83,7 +87,8 @@ export function tensorPlan(nest: Product, { multiprocessors, tileCols }: TensorD
   const tiles = down * Math.ceil(cols.extent / TILE_ROWS);
   const steps = Math.ceil(depth.extent / TILE_DEPTH);
   const pieces = Math.ceil(steps / PIECE);
-  const wanted = tiles < FEW_TILES ? Math.ceil((2 * FEW_TILES) / tiles) : 1;
+  const forTiles = tiles < FEW_TILES ? Math.ceil((2 * FEW_TILES) / tiles) : 1;
+  const wanted = depth.extent >= LONG_DEPTH ? MOST_PARTS : forTiles;
   const partSteps = Math.ceil(pieces / Math.min(wanted, MOST_PARTS, pieces)) * PIECE;
   const parts = Math.ceil(steps / partSteps);
   const waves = (width: number): number => Math.ceil((down * Math.ceil(cols.extent / width) * parts) / multiprocessors);

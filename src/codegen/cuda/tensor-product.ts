@@ -23,7 +23,7 @@ import {
   varIndex,
 } from "../../kernel/index-math.ts";
 import type { ContractNest, Operand, Store } from "../../kernel/loops.ts";
-import { below, counter, countersAt, Memories, Replacement } from "../block/counters.ts";
+import { below, counter, Memories, Replacement } from "../block/counters.ts";
 import { memoriesIn } from "../block/print-c.ts";
 import { type Dialect, type Place, StatementPrinter } from "../block/print-c-like.ts";
 import { type Launch, loop, type Statement, storing, where } from "../block/program.ts";
@@ -34,7 +34,8 @@ import { CUDA_DIALECT, vectorCopy } from "./dialect.ts";
 import { ACROSS_ROW, acrossMap } from "./tensor-across.ts";
 import type { TensorMap } from "./tensor-copied.ts";
 import { type TensorPlan, TILE_DEPTH, TILE_ROWS } from "./tensor-plan.ts";
-import { type Alignment, neighbours, placeOf, type SideAccess } from "./tensor-side.ts";
+import { type Side, SideReads } from "./tensor-reads.ts";
+import { type Alignment, neighbours, placeOf } from "./tensor-side.ts";
 
 const CONSUMERS = 256;
 /** Bytes of a row of a stage. */
@@ -60,20 +61,6 @@ export interface TensorText {
   readonly maps?: readonly TensorMap[];
 }
 
-interface Side extends SideAccess {
-  readonly expr: Expr;
-  readonly along: LoopVar;
-  readonly tile: LoopVar;
-  /** Rows of the side in a tile. */
-  readonly length: number;
-  /** A producer's elements. */
-  readonly own: number;
-  /** Bytes from a stage's start. */
-  readonly start: number;
-  /** What the copy engine brings of it. */
-  readonly across: TensorMap | null;
-}
-
 /** The name that memories have in the text. */
 const WORDS = { global: "global", shared: "shared", register: "own", local: "own" } as const;
 
@@ -92,6 +79,7 @@ class TensorPrinter {
   readonly #producer: LoopVar;
   readonly #thread: LoopVar;
   readonly #statements: Statement[] = [];
+  readonly #reads: SideReads;
 
   constructor(given: ContractNest, operands: readonly Operand[], plan: TensorPlan, aligned: Alignment) {
     const nest = withSpanGuards(given);
@@ -102,6 +90,8 @@ class TensorPrinter {
     this.#next = counter("next", Math.min(plan.partSteps, plan.steps));
     this.#producer = counter("producer", plan.producers);
     this.#thread = counter("thread", CONSUMERS + plan.producers);
+    const [part, next, producer] = [this.#part, this.#next, this.#producer];
+    this.#reads = new SideReads({ nest, plan, memories: this.#memories, part, next, producer });
     this.#left = this.#side("row", nest.a, nest.rows, { length: TILE_ROWS, start: 0, aligned });
     const start = TILE_ROWS * ROW_BYTES;
     this.#right = this.#side("col", nest.b, nest.cols, { length: plan.cols, start, aligned });
@@ -149,67 +139,6 @@ class TensorPrinter {
   }
 
   // ---- producers ----------------------------------------------------------------------------------------------------
-
-  /** Chunk i of a producer: its row in the tile, and the first of its place along the depth. */
-  #place({ deep }: Side, i: number): { readonly row: Index; readonly depth: Index } {
-    const [id, { producers }] = [varIndex(this.#producer), this.#plan];
-    if (deep) {
-      const row = addIndex(divIndex(id, 8), constIndex(i * (producers / 8)));
-      return { row, depth: scaleIndex(modIndex(id, 8), 4) };
-    }
-    const [warp, lane] = [divIndex(id, 32), modIndex(id, 32)];
-    const span = (producers / 32) * 16;
-    return {
-      row: addIndex(
-        scaleIndex(divIndex(warp, 2), 32),
-        scaleIndex(modIndex(lane, 8), 4),
-        constIndex(Math.floor(i / 4) * span),
-      ),
-      depth: addIndex(scaleIndex(modIndex(warp, 2), 16), scaleIndex(divIndex(lane, 8), 4), constIndex(i % 4)),
-    };
-  }
-
-  /** Where element c of a chunk is in the nest, and that it is there at all. */
-  #element(side: Side, i: number, c: number): { readonly at: Replacement; readonly bounds: readonly Bound[] } {
-    const { row, depth } = this.#place(side, i);
-    const here = side.deep ? row : addIndex(row, constIndex(c));
-    const position = addIndex(scaleIndex(varIndex(side.tile), side.length), here);
-    const { partSteps } = this.#plan;
-    const steps = addIndex(scaleIndex(varIndex(this.#part), partSteps), varIndex(this.#next));
-    const along = addIndex(scaleIndex(steps, TILE_DEPTH), side.deep ? addIndex(depth, constIndex(c)) : depth);
-    const counters = countersAt(this.#nest.split ?? [this.#nest.depth], along);
-    return {
-      at: new Replacement(new Map([[side.along, position], ...counters])),
-      bounds: [
-        ...below(here, side.length),
-        ...below(position, side.along.extent),
-        ...below(along, this.#nest.depth.extent),
-      ],
-    };
-  }
-
-  #fetch(side: Side): readonly Statement[] {
-    const chunks = (this.#memories.list[side.own]?.elements ?? 0) / 4;
-    return Array.from({ length: chunks }, (_, i) => this.#chunk(side, i)).flat();
-  }
-
-  #chunk(side: Side, i: number): readonly Statement[] {
-    const zero: Expr = { kind: "const", dtype: "f32", value: 0 };
-    const own = (c: number): Index => constIndex(4 * i + c);
-    if (side.vector && side.expr.kind === "load") {
-      const { at: replaced, bounds } = this.#element(side, i, 0);
-      const from = { operand: side.expr.operand, index: replaced.index(side.expr.index) };
-      const zeros = [0, 1, 2, 3].map((c) => ({ operand: side.own, index: own(c), value: zero }));
-      const read: Statement = { kind: "copy", to: { operand: side.own, index: own(0) }, from, count: 4 };
-      return [...(bounds.length > 0 ? [storing(...zeros)] : []), ...where(bounds, [read])];
-    }
-    return [0, 1, 2, 3].map((c) => {
-      const { at: replaced, bounds } = this.#element(side, i, c);
-      const then = replaced.expr(side.expr);
-      const value: Expr = bounds.length === 0 ? then : { kind: "guard", dtype: "f32", bounds, then, otherwise: zero };
-      return storing({ operand: side.own, index: own(c), value });
-    });
-  }
 
   /** Rounds a producer's elements and writes them to a stage, four along the depth at a time. */
   #put(side: Side): void {
@@ -261,6 +190,8 @@ class TensorPrinter {
     const { stages } = this.#plan;
     const line = (text: string): void => this.#code.line(text);
     line('asm volatile("setmaxnreg.dec.sync.aligned.u32 88;");');
+    // after registers are given back: consumers wait for these before they come here
+    if (this.#nest.start) line("__syncthreads();");
     line(`const int id = threadIdx.x - ${CONSUMERS};`);
     line(`const idx ${this.#printer.counter(this.#producer)} = id;`);
     for (const { own } of this.#left.across ? [this.#right] : [this.#left, this.#right]) {
@@ -275,7 +206,8 @@ class TensorPrinter {
         if (this.#left.across) this.#bring();
         else this.#put(this.#left);
       });
-      if (!this.#left.across) this.#code.block("if (step + 1 < steps)", () => this.#emit(this.#fetch(this.#left)));
+      if (!this.#left.across)
+        this.#code.block("if (step + 1 < steps)", () => this.#emit(this.#reads.fetch(this.#left)));
       this.#code.block("if (step >= 0)", () => {
         this.#put(this.#right);
         line('asm volatile("fence.proxy.async.shared::cta;" ::: "memory");');
@@ -283,11 +215,29 @@ class TensorPrinter {
         line("if (threadIdx.x % 32 == 0) barrier_arrive(full + 8 * number);");
         line(`if (++number == ${stages}) { number = 0; parity ^= 1; }`);
       });
-      this.#code.block("if (step + 1 < steps)", () => this.#emit(this.#fetch(this.#right)));
+      this.#code.block("if (step + 1 < steps)", () => this.#emit(this.#reads.fetch(this.#right)));
     });
   }
 
   // ---- consumers ----------------------------------------------------------------------------------------------------
+
+  /** Where the sums of a thread are in the tile of sums. */
+  #ownSums(): void {
+    const pitch = this.#plan.cols + PADDING;
+    const row = this.#left.across ? ACROSS_ROW : "threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4";
+    const place = `(group * 64 + ${row}) * ${pitch} + threadIdx.x % 4 * 2`;
+    this.#code.line(`f32 *own = ${at(this.#names, this.#sums)} + ${place};`);
+  }
+
+  /** Each pair of a thread's sums, and its place. */
+  #eachPair(text: (pair: string, place: string) => string): void {
+    const below = (this.#left.across ? 4 : 8) * (this.#plan.cols + PADDING);
+    this.#code.line("#pragma unroll");
+    this.#code.block(`for (int j = 0; j < ${this.#plan.cols / 8}; j++)`, () => {
+      this.#code.line(text("sum + 4 * j", "own + 8 * j"));
+      this.#code.line(text("sum + 4 * j + 2", `own + ${below} + 8 * j`));
+    });
+  }
 
   #multiply(): void {
     const { cols, width, stages } = this.#plan;
@@ -295,6 +245,13 @@ class TensorPrinter {
     line('asm volatile("setmaxnreg.inc.sync.aligned.u32 168;");');
     line(`const int group = threadIdx.x / 128;`);
     line(`f32 sum[${cols / 2}];`);
+    this.#ownSums();
+    if (this.#nest.start) {
+      this.#eachPair(
+        (pair, place) => `{ const float2 v = *(float2 *)(${place}); (${pair})[0] = v.x; (${pair})[1] = v.y; }`,
+      );
+      line("__syncthreads();");
+    }
     line("u32 parity = 0, number = 0, before = 0;");
     line("const u64 form = (u64)1 << 62 | (u64)64 << 32 | (u64)1 << 16;");
     if (this.#left.across) line("u32 corner[4]; across_corners(corner, group);");
@@ -309,7 +266,7 @@ class TensorPrinter {
       line(`const u64 b = form | (u64)((stage + ${this.#right.start}) >> 4);`);
       line('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");');
       for (let k = 0; k < 4; k++) {
-        const keep = k > 0 ? 1 : "step > 0";
+        const keep = k > 0 || this.#nest.start ? 1 : "step > 0";
         for (let col = 0; col < cols; col += width) {
           line(`wgmma_${width}(sum + ${col / 2}, a + ${2 * k}, b + ${2 * k + (col * ROW_BYTES) / 16}, ${keep});`);
         }
@@ -326,17 +283,7 @@ class TensorPrinter {
       line(`for (int i = 0; i < ${cols / 2}; i++) sum[i] = steps == 0 ? 0 : sum[i];`);
     }
     line(`asm volatile("bar.sync 2, ${CONSUMERS};" ::: "memory");`);
-    const pitch = cols + PADDING;
-    const own = this.#left.across ? ACROSS_ROW : "threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4";
-    const place = `(group * 64 + ${own}) * ${pitch} + threadIdx.x % 4 * 2`;
-    line(`f32 *own = ${at(this.#names, this.#sums)} + ${place};`);
-    line("#pragma unroll");
-    this.#code.block(`for (int j = 0; j < ${cols / 8}; j++)`, () => {
-      line("*(float2 *)(own + 8 * j) = make_float2(sum[4 * j], sum[4 * j + 1]);");
-      line(
-        `*(float2 *)(own + ${(this.#left.across ? 4 : 8) * pitch} + 8 * j) = make_float2(sum[4 * j + 2], sum[4 * j + 3]);`,
-      );
-    });
+    this.#eachPair((pair, place) => `*(float2 *)(${place}) = make_float2((${pair})[0], (${pair})[1]);`);
   }
 
   /** One step with the left side in registers: its four corners of 8 × 4 for each depth of 8. */
@@ -350,7 +297,7 @@ class TensorPrinter {
     line('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");');
     for (let k = 0; k < 4; k++) {
       for (let col = 0; col < cols; col += width) {
-        const keep = k > 0 ? 1 : "step > 0";
+        const keep = k > 0 || this.#nest.start ? 1 : "step > 0";
         line(`wgmma_${width}_own(sum + ${col / 2}, x + ${4 * k}, b + ${2 * k + (col * ROW_BYTES) / 16}, ${keep});`);
       }
     }
@@ -363,12 +310,25 @@ class TensorPrinter {
   /** After all sums are in shared memory: what is made of them, by all threads. */
   #finish(): void {
     this.#code.line("__syncthreads();");
-    this.#code.line(`const idx ${this.#printer.counter(this.#thread)} = threadIdx.x;`);
-    this.#emit(this.#store());
+    this.#emit(this.#everywhere((row, col, place) => this.#stores(row, col, place)));
   }
 
-  /** What is made of the sums, or the sums themselves where they are those of a part. */
-  #store(): readonly Statement[] {
+  /** Before everything else, by all threads: what sums start from. */
+  #begin(start: Expr): void {
+    const { rows, cols } = this.#nest;
+    const value = (row: Index, col: Index): Expr =>
+      new Replacement(
+        new Map([
+          [rows, row],
+          [cols, col],
+        ]),
+      ).expr(start);
+    this.#emit(this.#everywhere((row, col, index) => [{ operand: this.#sums, index, value: value(row, col) }]));
+    this.#code.line("__syncthreads();");
+  }
+
+  /** Stores for every sum of the tile, by all threads. */
+  #everywhere(storesOf: (row: Index, col: Index, place: Index) => readonly Store[]): readonly Statement[] {
     const { cols, producers } = this.#plan;
     const warps = (CONSUMERS + producers) / 32;
     const [segment, group] = [counter("segment", cols / 32), counter("group", TILE_ROWS / warps / TOGETHER)];
@@ -379,7 +339,7 @@ class TensorPrinter {
       const r = addIndex(scaleIndex(varIndex(group), warps * TOGETHER), constIndex(i * warps), divIndex(thread, 32));
       const row = addIndex(scaleIndex(varIndex(this.#left.tile), TILE_ROWS), r);
       const place = addIndex(scaleIndex(placeOf(this.#left, r), cols + PADDING), placeOf(this.#right, c));
-      return { row, stores: this.#stores(row, col, place) };
+      return { row, stores: storesOf(row, col, place) };
     });
     const inCols = below(col, this.#nest.cols.extent);
     const { row: last } = at(all, TOGETHER - 1);
@@ -449,6 +409,8 @@ class TensorPrinter {
       line('asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");');
     });
     line("__syncthreads();");
+    line(`const idx ${this.#printer.counter(this.#thread)} = threadIdx.x;`);
+    if (this.#nest.start) this.#begin(this.#nest.start);
     this.#code.block(`if (threadIdx.x >= ${CONSUMERS})`, () => {
       this.#produce();
       this.#finish();

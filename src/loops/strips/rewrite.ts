@@ -28,8 +28,13 @@ import { INDEX } from "../../ops/region-checks.ts";
 import { where } from "../../ops/select.ts";
 import { isFree, type StripGraph, type StripRegion } from "./region.ts";
 
-/** Whether a node of a body has the bits of the node that it is a strip, or a part, of. */
-export type HasSameBits = (whole: Node, strip: Node, isPart: boolean) => boolean;
+/** What the bits of a target allow. */
+export interface StripBits {
+  /** Whether a node of a body has the bits of the node that it is a strip, or a part, of. */
+  isSame(whole: Node, strip: Node, isPart: boolean): boolean;
+  /** Whether a sum goes on from what it came to, rather than being added up from parts. */
+  goesOn(whole: Node): boolean;
+}
 
 /** The type of one of so many strips along an axis. */
 export const stripType = ({ dtype, shape }: TensorType, axis: number, strips: number): TensorType =>
@@ -131,27 +136,32 @@ class StripBody {
   }
 
   /** A node for the strip; false where it would have other bits. */
-  node(node: Node, form: StripForm, hasSameBits: HasSameBits): boolean {
+  node(node: Node, form: StripForm, bits: StripBits): boolean {
     const inputs = node.inputs.map((value, i) => (form.inputs[i] === null ? this.whole(value) : this.strip(value)));
     const attrs = form.attrs(this.#region.strips);
     if (!attrs) return false;
     this.#like(node);
-    if (form.parts) return this.#sum(node, form, inputs, hasSameBits);
+    if (form.parts) return this.#sum(node, form, inputs, bits);
     const outputs = this.b.callAll(node.op, inputs, attrs, { name: node.outputs[0]?.name });
     const made = at(this.b.nodes, this.b.nodes.length - 1);
     const isRight = node.outputs.every((value, i) => {
       this.#strip.set(value, at(outputs, i));
       return sameType(stripType(value.type, form.outputs[i] ?? 0, this.#region.strips), at(outputs, i).type);
     });
-    return isRight && hasSameBits(node, made, false);
+    return isRight && bits.isSame(node, made, false);
   }
 
   /** A sum over all strips goes on; results of the body are the carries after it. */
   readonly sums = new Map<Value, Value>();
 
-  #sum(node: Node, form: StripForm, inputs: readonly Value[], hasSameBits: HasSameBits): boolean {
+  #sum(node: Node, form: StripForm, inputs: readonly Value[], bits: StripBits): boolean {
     const result = at(node.outputs, 0);
     const before = this.b.nodes.length;
+    if (form.onto && bits.goesOn(node)) {
+      const sum = form.onto(this.b, this.carry(result), inputs);
+      if (sum) this.sums.set(result, sum);
+      return sum !== null;
+    }
     const parts = form.parts?.(this.b, inputs, this.#region.strips);
     if (!parts?.every(({ type }) => sameType(type, result.type))) return false;
     const made = this.b.nodes.slice(before).filter(({ op }) => op === node.op);
@@ -159,7 +169,7 @@ class StripBody {
       result,
       parts.reduce((sum, part) => apply(this.b, add, sum, part), this.carry(result)),
     );
-    return made.every((part) => hasSameBits(node, part, true));
+    return made.every((part) => bits.isSame(node, part, true));
   }
 }
 
@@ -217,9 +227,9 @@ class StripLoop {
 }
 
 /** The graph with a region as a loop over strips; null where a bit could change. */
-export function intoStrips(of: StripGraph, region: StripRegion, hasSameBits: HasSameBits): Graph | null {
+export function intoStrips(of: StripGraph, region: StripRegion, bits: StripBits): Graph | null {
   const body = new StripBody(of, region);
-  for (const [node, form] of region.nodes) if (!body.node(node, form, hasSameBits)) return null;
+  for (const [node, form] of region.nodes) if (!body.node(node, form, bits)) return null;
   const { results: wanted, again } = outsideOf(of, region);
   const axisOf = (value: Value): number => region.axisOf.get(value) ?? 0;
   const stacked = wanted.filter((value) => !body.sums.has(value) && isLeading(value.type, axisOf(value)));
