@@ -184,17 +184,33 @@ export function avgPool2d(window: PerAxis, options: PoolOptions = {}): Layer<NoP
   return lambda((x) => avgPool2dOf(x, window, options));
 }
 
-/** While training, sets elements to zero at a rate and scales the others up; needs a key then. Otherwise the identity. */
-export function dropout(rate: number): Layer<NoParams> {
-  requireRate("dropout", rate);
+/** A layer that draws from a key while training, and is the identity otherwise. */
+function droppingLayer(name: string, rate: number, drop: (x: Tensor, key: Tensor) => Tensor): Layer<NoParams> {
+  requireRate(name, rate);
   return {
     random: rate > 0,
     init: () => ({}),
     apply: (_, x, options = {}) => {
-      requireOptions("dropout", options, APPLY_OPTIONS);
+      requireOptions(name, options, APPLY_OPTIONS);
       const { train = false, key } = options;
       if (!train || rate === 0) return x;
-      return dropoutOf(x, rate, requireDrawKey("dropout", key));
+      return drop(x, requireDrawKey(name, key));
     },
   };
+}
+
+/** While training, sets elements to zero at a rate and scales the others up; needs a key then. Otherwise the identity. */
+export function dropout(rate: number): Layer<NoParams> {
+  return droppingLayer("dropout", rate, (x, key) => dropoutOf(x, rate, key));
+}
+
+/** Dropout of whole channels of [batch, channels, …space]: all elements of a channel of an example are dropped, or none. */
+export function channelDropout(rate: number): Layer<NoParams> {
+  return droppingLayer("channelDropout", rate, (x, key) => {
+    if (x.rank < 2) {
+      fail("ShapeMismatch", `channelDropout: takes [batch, channels, …space], got ${typeText(x)}`, "use dropout");
+    }
+    const mask = full([...x.shape.slice(0, 2), ...x.shape.slice(2).map(() => 1)], 1, x.dtype);
+    return mul(x, dropoutOf(mask, rate, key));
+  });
 }

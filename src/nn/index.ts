@@ -2,6 +2,7 @@
 export {
   avgPool2d,
   celu,
+  channelDropout,
   dropout,
   elu,
   flatten,
@@ -67,7 +68,15 @@ export type {
   WeightOptions,
   Weights,
 } from "./layer.ts";
-export { type EmbeddingOptions, type EmbeddingParams, embedding, linear } from "./linear.ts";
+export {
+  type BagMode,
+  type EmbeddingBagOptions,
+  type EmbeddingOptions,
+  type EmbeddingParams,
+  embedding,
+  embeddingBag,
+  linear,
+} from "./linear.ts";
 export {
   type Activation,
   type Mixture,
@@ -76,7 +85,16 @@ export {
   type MixtureParams,
   mixtureOfExperts,
 } from "./mixture.ts";
-export { type AffineParams, groupNorm, layerNorm, type NormOptions, rmsNorm, type ScaleParams } from "./norm.ts";
+export { frozen, module } from "./module.ts";
+export {
+  type AffineParams,
+  groupNorm,
+  instanceNorm,
+  layerNorm,
+  type NormOptions,
+  rmsNorm,
+  type ScaleParams,
+} from "./norm.ts";
 export {
   type Cell,
   type CellOptions,
@@ -91,6 +109,7 @@ export {
   type Unrolled,
   unroll,
 } from "./recurrent.ts";
+export { type Bidirectional, type BothWays, bidirectional, stackedCell } from "./recurrent-layers.ts";
 export { type ReversibleParts, type ReversibleSequenceOptions, reversibleSequence } from "./reversible.ts";
 export type { SamplingOptions } from "./sampling.ts";
 export { sequential } from "./sequential.ts";

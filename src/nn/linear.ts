@@ -3,9 +3,10 @@
 import { add } from "../api/elementwise.ts";
 import { take } from "../api/indexing.ts";
 import { matmul } from "../api/linear.ts";
+import { max, mean, sum } from "../api/reduce.ts";
 import { typeText } from "../ir/type.ts";
 import { isIndexType } from "../kernel/dtype.ts";
-import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
+import { describe, fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { fanInUniform, type Initializer, normal, type ParamDType } from "./distributions.ts";
 import { partKey } from "./key.ts";
@@ -59,6 +60,11 @@ export interface EmbeddingOptions {
 
 const EMBEDDING_OPTIONS: OptionKinds<EmbeddingOptions> = { table: "a function", dtype: "a float type" };
 
+function requireNumbers(name: string, x: Tensor): void {
+  if (isIndexType(x.dtype)) return;
+  fail("DtypeMismatch", `${name}: takes i32 numbers, got ${typeText(x)}`, 'convert them: x.cast("i32")');
+}
+
 /** A vector for each number: i32 [...] becomes [..., features]. A number outside of the table gives NaN. */
 export function embedding(count: number, features: number, options: EmbeddingOptions = {}): Layer<EmbeddingParams> {
   requireCounts("embedding", { count, features });
@@ -67,10 +73,43 @@ export function embedding(count: number, features: number, options: EmbeddingOpt
   return {
     init: (key) => ({ table: table(partKey(key, 0), [count, features], options.dtype ?? "f32") }),
     apply: (params, x) => {
-      if (!isIndexType(x.dtype)) {
-        fail("DtypeMismatch", `embedding: takes i32 numbers, got ${typeText(x)}`, 'convert them: x.cast("i32")');
-      }
+      requireNumbers("embedding", x);
       return take(params.table, x);
+    },
+  };
+}
+
+/** What becomes of the vectors of a bag. */
+export type BagMode = "sum" | "mean" | "max";
+
+const BAGS: Readonly<Record<BagMode, (vectors: Tensor) => Tensor>> = {
+  sum: (vectors) => sum(vectors, -2),
+  mean: (vectors) => mean(vectors, -2),
+  max: (vectors) => max(vectors, -2),
+};
+
+export interface EmbeddingBagOptions extends EmbeddingOptions {
+  /** "mean" by default. */
+  readonly mode?: BagMode;
+}
+
+/** One vector for each bag of numbers: i32 [..., n] becomes [..., features], the mean, sum or maximum of n vectors. */
+export function embeddingBag(
+  count: number,
+  features: number,
+  options: EmbeddingBagOptions = {},
+): Layer<EmbeddingParams> {
+  const { mode = "mean", ...rest } = options;
+  if (!Object.hasOwn(BAGS, mode)) {
+    fail("InvalidArgument", `embeddingBag: mode ${describe(mode)}`, 'choose "mean", "sum" or "max"');
+  }
+  const single = embedding(count, features, rest);
+  return {
+    init: single.init,
+    apply: (params, x) => {
+      requireNumbers("embeddingBag", x);
+      if (x.rank === 0) fail("ShapeMismatch", `embeddingBag: ${typeText(x)} is no bag`, "give at least one axis");
+      return BAGS[mode](single.apply(params, x));
     },
   };
 }

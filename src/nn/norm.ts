@@ -68,3 +68,16 @@ export function groupNorm(groups: number, channels: number, options: NormOptions
     },
   };
 }
+
+/** Zero mean and unit variance of every channel of every example of [batch, channels, …space], then scale and offset by channel. */
+export function instanceNorm(channels: number, options: NormOptions = {}): Layer<AffineParams> {
+  requireCounts("instanceNorm", { channels });
+  requireOptions("instanceNorm", options, NORM_OPTIONS);
+  return {
+    init: () => initialAffine(channels, options.dtype),
+    apply: ({ scale, offset }, x) => {
+      requireExtent("instanceNorm", x, 1, ["channels", channels]);
+      return groupNormOf(x, channels, { scale, offset, eps: options.eps ?? 1e-5 });
+    },
+  };
+}
