@@ -15,33 +15,24 @@ const SRC = fileURLToPath(new URL("../src/", import.meta.url));
 /** All that is written: a folder that is given may have other files in it. */
 export const PLAYGROUND_FILES = ["index.html", "edit.html", "worker.js"];
 
+/** A module of the sources: Node 20 runs no TypeScript, so it is bundled first. */
+export async function sourceModule(path) {
+  const { output } = await build({ input: join(SRC, path), write: false, platform: "node", logLevel: "silent" });
+  return import(`data:text/javascript,${encodeURIComponent(output[0].code)}`);
+}
+
+const { scriptText, shellHtml } = await sourceModule("view/page-shell.ts");
+
 /** A page: one script, allowed by its digest; what it loads comes from where it came from. */
 function pageHtml(title, script) {
-  const digest = createHash("sha256").update(script, "utf8").digest("base64");
-  const policy = [
-    "default-src 'none'",
-    `script-src 'self' 'sha256-${digest}'`,
-    "worker-src 'self'",
-    "style-src 'unsafe-inline'",
-    "img-src data: blob:",
-    "base-uri 'none'",
-    "form-action 'none'",
-  ].join("; ");
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="${policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title} · Tidemark playground</title>
-</head>
-<body>
-<noscript>This page trains and plans with scripts of its own.</noscript>
-<script>${script}</script>
-</body>
-</html>
-`;
+  return shellHtml({
+    title: `${title} · Tidemark playground`,
+    noscript: "This page trains and plans with scripts of its own.",
+    script,
+    digest: createHash("sha256").update(script, "utf8").digest("base64"),
+    policy: ["worker-src 'self'"],
+    scriptSource: "'self'",
+  });
 }
 
 /**
@@ -59,7 +50,7 @@ async function bundled(entry, types, define = {}) {
     logLevel: "silent",
     plugins: [completionList(types)],
   });
-  return output[0].code.replaceAll(/<(?=\/script|!--)/gi, "\\x3c").trim();
+  return scriptText(output[0].code);
 }
 
 /**

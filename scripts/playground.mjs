@@ -8,8 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
-import { build } from "rolldown";
-import { buildPlayground, PLAYGROUND_FILES } from "./playground-files.mjs";
+import { buildPlayground, PLAYGROUND_FILES, sourceModule } from "./playground-files.mjs";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const DIST = join(ROOT, "dist");
@@ -53,11 +52,9 @@ function sizes(folder) {
     .join("\n");
 }
 
-/** The package's own server: Node runs no sources, so it is bundled first. */
+/** The package's own server. */
 async function serve(folder, port) {
-  const input = join(ROOT, "src", "cli", "playground-server.ts");
-  const { output } = await build({ input, write: false, platform: "node", logLevel: "silent" });
-  const { servePlayground } = await import(`data:text/javascript,${encodeURIComponent(output[0].code)}`);
+  const { servePlayground } = await sourceModule("cli/playground-server.ts");
   const server = await servePlayground(folder, port).catch((error) => refuse(error.message));
   console.log(server.url);
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, server.close);

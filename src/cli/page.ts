@@ -7,7 +7,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { TidemarkError } from "../base/errors.ts";
 import type { ViewData } from "../view/data.ts";
-import { pageHtml, scriptText } from "../view/html.ts";
+import { pageHtml } from "../view/html.ts";
+import { scriptText } from "../view/page-shell.ts";
 import { type NamedPlans, storiesOf } from "../view/stories.ts";
 
 const PLACES = ["../view/page.bundle.js", "../../dist/view/page.bundle.js"] as const;

@@ -9,7 +9,8 @@ import { readPlanJson } from "../plan/read-json.ts";
 import { memorySpace } from "../plan/space.ts";
 import { differences, matchValues } from "./difference.ts";
 import { pictureOfPlan } from "./from-plan.ts";
-import { dataText, pageHtml, scriptText } from "./html.ts";
+import { dataText, pageHtml } from "./html.ts";
+import { scriptText } from "./page-shell.ts";
 import {
   KIND_LABELS,
   liveColumns,
