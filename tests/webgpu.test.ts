@@ -107,7 +107,10 @@ describe.skipIf(missingGpu !== null)("webgpu", () => {
   }
 
   it("has the interpreter's bits for every operation", async () => {
-    const tried = await expectSamples(target, (samples) => (everything ? samples : samples.slice(-1)));
+    // of each the last one, and those of attention whose loops end where memory says
+    const isTried = ({ name }: KernelSample, i: number, all: readonly KernelSample[]): boolean =>
+      everything || i === all.length - 1 || /^attend.*i32\[2\]/.test(name);
+    const tried = await expectSamples(target, (samples) => samples.filter(isTried));
     expect(tried).toBeGreaterThan(everything ? 800 : 80);
   });
 

@@ -83,6 +83,11 @@ function countOf(statement: Statement): number {
 /** The text of an element of a memory, as something to read or assign to. */
 export type Place = (memory: number, index: string) => string;
 
+interface Limited {
+  readonly counter: LoopVar;
+  readonly limit?: Index | undefined;
+}
+
 export class StatementPrinter {
   readonly #dialect: Dialect;
   readonly #code: CCode;
@@ -126,11 +131,17 @@ export class StatementPrinter {
     }
   }
 
-  /** A loop over a counter; `body` writes what is inside. */
-  loop({ counter, limit }: { readonly counter: LoopVar; readonly limit?: Index | undefined }, body: () => void): void {
+  /** A loop over a counter; `body` writes what is inside, and is told the counter's name. */
+  loop(over: Limited, body: (counter: string) => void): void {
+    const end = this.end(over);
+    const name = this.counter(over.counter);
+    this.#code.block(this.#dialect.loop(name, end), () => body(name));
+  }
+
+  /** The number that a counter stays below. */
+  end({ counter, limit }: Limited): string {
     this.#known = new Map();
-    const end = limit ? this.#least(counter.extent, limit) : String(counter.extent);
-    this.#code.block(this.#dialect.loop(this.counter(counter), end), body);
+    return limit ? this.#least(counter.extent, limit) : String(counter.extent);
   }
 
   #least(extent: number, limit: Index): string {

@@ -17,7 +17,7 @@ import { at } from "../../base/invariant.ts";
 import type { DType } from "../../kernel/dtype.ts";
 import { memoriesIn } from "../block/print-c.ts";
 import { type Dialect, type Place, StatementPrinter } from "../block/print-c-like.ts";
-import type { Launch, Memory, Part, Phase, Statement } from "../block/program.ts";
+import type { Launch, Memory, Part, Phase, Repeat, Statement } from "../block/program.ts";
 import { CCode } from "../native/c-code.ts";
 import { product } from "../units.ts";
 import { type Layout, partType } from "./bindings.ts";
@@ -38,6 +38,15 @@ export interface WgslModule {
 
 const phasesIn = (parts: readonly Part[]): readonly Phase[] =>
   parts.flatMap((part) => (part.kind === "phase" ? [part] : phasesIn(part.body)));
+
+/** The limits of loops around phases, each as a loop that does nothing: what it reads is what they read. */
+const limitsIn = (parts: readonly Part[]): readonly Statement[] =>
+  parts.flatMap((part) => {
+    if (part.kind === "phase") return [];
+    const { counter, limit } = part;
+    const read: Statement = { kind: "for", counter, ...(limit ? { limit } : {}), unroll: false, body: [] };
+    return [read, ...limitsIn(part.body)];
+  });
 
 /** Numbers of the memories that a statement writes. */
 function writtenBy(statement: Statement): readonly number[] {
@@ -66,7 +75,7 @@ export interface UsedOperand {
 
 export function operandsOf({ memories, body }: Launch): readonly UsedOperand[] {
   const statements = phasesIn(body).flatMap((phase) => phase.body);
-  const used = memoriesIn(statements);
+  const used = memoriesIn([...statements, ...limitsIn(body)]);
   const written = new Set(statements.flatMap(writtenBy));
   return memories.flatMap((memory, i) => {
     if (memory.scope !== "global" || !used.has(i)) return [];
@@ -87,6 +96,8 @@ class LaunchPrinter {
   readonly #dialect: Dialect;
   readonly #printer: StatementPrinter;
   readonly #accesses = new Map<string, ElementAccess>();
+  /** Conditions of the phases that are printed now. */
+  readonly #guards: string[] = [];
 
   constructor(launch: Launch, layout: Layout, exactly: boolean) {
     this.#exactly = exactly;
@@ -121,16 +132,28 @@ class LaunchPrinter {
 
   #part(part: Part, isLast: boolean): void {
     if (part.kind === "repeat") {
-      this.#printer.loop(part, () => {
-        for (const inner of part.body) this.#part(inner, false);
-      });
+      this.#repeat(part);
       return;
     }
-    this.#code.block("", () => {
+    this.#code.block(this.#guards.length === 0 ? "" : `if (${this.#guards.join(" && ")})`, () => {
       for (const line of this.#declared("local", memoriesIn(part.body))) this.#code.line(line);
       this.#printer.statements(part.body);
     });
     if (!isLast) this.#code.line(this.#barrier);
+  }
+
+  /**
+   * A loop around phases. The language does not know that a limit that is read from memory is the same for all threads, which
+   * barriers inside of the loop need: such a loop runs to its end, and its phases ask for the limit.
+   */
+  #repeat(part: Repeat): void {
+    const readsMemory = memoriesIn(limitsIn([{ ...part, body: [] }])).size > 0;
+    const limit = readsMemory ? this.#printer.end(part) : null;
+    this.#printer.loop(limit === null ? part : { counter: part.counter }, (counter) => {
+      if (limit !== null) this.#guards.push(`${counter} < ${limit}`);
+      for (const inner of part.body) this.#part(inner, false);
+      if (limit !== null) this.#guards.pop();
+    });
   }
 
   /** Of shared memory, and of operands where one phase may read what another has written. */
