@@ -17,11 +17,11 @@ import {
   requireMask,
 } from "./attention-shape.ts";
 import { arange } from "./create.ts";
+import { dropout as dropped } from "./dropout.ts";
 import { add, div, equal, exp, greaterEqual, less, maximum, minimum, mul, sub, where } from "./elementwise.ts";
 import { matmul } from "./linear.ts";
 import { shiftOf } from "./log-sum.ts";
 import { broadcastToShape } from "./operands.ts";
-import { dropout as dropped } from "./random.ts";
 import { sum } from "./reduce.ts";
 import { broadcastTo, expandDims, reshape } from "./shape.ts";
 

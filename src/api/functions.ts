@@ -27,6 +27,7 @@ export type {
   ResponseLike,
   WritableLike,
 } from "./byte-streams.ts";
+export type { ChoiceOptions } from "./choices.ts";
 export { type Compiled, compile, type ProgramInfo } from "./compile.ts";
 export type { CompileAsyncOptions } from "./compile-async.ts";
 export type { CompileProgress, CompileStage } from "./compile-progress.ts";
@@ -47,6 +48,8 @@ export * from "./ctc.ts";
 export * from "./cumulative.ts";
 export { type CustomJvpRule, type CustomVjpRule, checkpoint, customJvp, customVjp } from "./custom.ts";
 export * from "./distance-loss.ts";
+export type { DrawOptions } from "./draws.ts";
+export { dropout } from "./dropout.ts";
 export * from "./einsum.ts";
 export * from "./elementwise.ts";
 export type { AbortSignalLike } from "./event-loop.ts";
@@ -67,6 +70,7 @@ export {
 export * from "./jacobian.ts";
 export * from "./join.ts";
 export type { Usage } from "./kept-programs.ts";
+export type { Tensors } from "./keys.ts";
 export * from "./linear.ts";
 export * from "./linear-loss.ts";
 export { logsumexp } from "./log-sum.ts";
@@ -78,9 +82,10 @@ export * from "./normalize.ts";
 export type { Axes, TensorLike } from "./operands.ts";
 export type { PlanInfo } from "./plan-info.ts";
 export * from "./pool.ts";
-export { type DrawOptions, dropout, random, type Tensors } from "./random.ts";
+export { random } from "./random.ts";
 export { type FileInfo, fileInfo } from "./read-tensors.ts";
 export * from "./reduce.ts";
+export type { ShapedOptions, TruncatedOptions } from "./rejection.ts";
 export type { CompileOptions, PlanEffort, PlanningOptions, PlanProgress } from "./request.ts";
 export * from "./reversible.ts";
 export { type LoadOptions as LoadFileOptions, load, loadFrom, type SaveOptions, save, saveTo } from "./save.ts";

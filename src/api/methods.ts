@@ -9,6 +9,7 @@ import * as arithmetic from "./arithmetic.ts";
 import * as attention from "./attention.ts";
 import * as conv from "./conv.ts";
 import { onesLike, tril, triu, zerosLike } from "./create.ts";
+import { dropout } from "./dropout.ts";
 import * as elementwise from "./elementwise.ts";
 import {
   diagonal,
@@ -28,7 +29,6 @@ import { missingMethods } from "./method-hints.ts";
 import * as mutation from "./mutation.ts";
 import * as normalize from "./normalize.ts";
 import * as pool from "./pool.ts";
-import { dropout } from "./random.ts";
 import * as reduce from "./reduce.ts";
 import * as shape from "./shape.ts";
 import { argsort, sort, topK } from "./sort.ts";

@@ -21,7 +21,7 @@ export { log, log1p, log2, log10, softplus } from "./math-log.ts";
 export { pow } from "./math-pow.ts";
 export { cbrt } from "./math-root.ts";
 export { cos, sin, tan } from "./math-trig.ts";
-export { normalFromBits, threefry, uniformFromBits } from "./random.ts";
+export { halfWord, normalFromBits, threefry, uniformFromBits } from "./random.ts";
 
 export type MathName =
   | "exp"

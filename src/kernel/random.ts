@@ -13,7 +13,7 @@ import type { FloatScalar } from "./dtype.ts";
 import type { Expr } from "./expr.ts";
 import { log } from "./math-log.ts";
 import { cosOfTurns } from "./math-trig.ts";
-import { add, convert, mul, or, shl, shrU, sqrt, xor } from "./scalar-ops.ts";
+import { add, and, convert, mul, or, shl, shrU, sqrt, xor } from "./scalar-ops.ts";
 
 const ROTATIONS = [13, 15, 26, 6, 17, 29, 16, 24];
 const PARITY = 0x1bd11bda;
@@ -37,6 +37,10 @@ export function threefry(key0: Expr, key1: Expr, counter0: Expr, counter1: Expr)
   }
   return [x0, x1];
 }
+
+/** One half of a word as a number below 2¹⁶. */
+export const halfWord = (word: Expr, half: "high" | "low"): Expr =>
+  half === "high" ? shrU(word, 16) : and(word, 0xffff);
 
 /** Uniform in [0, 1): multiples of 2^-24 from `bits0` for f32, of 2^-53 from both for f64. */
 export function uniformFromBits(bits0: Expr, bits1: Expr, dtype: FloatScalar): Expr {

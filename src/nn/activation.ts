@@ -1,6 +1,7 @@
 /** @file Layers without parameters: any function of one tensor, the usual activations, flattening, pooling, dropout. */
 import * as activations from "../api/activations.ts";
 import { full } from "../api/create.ts";
+import { dropout as dropoutOf } from "../api/dropout.ts";
 import {
   add,
   erf,
@@ -15,7 +16,6 @@ import {
 } from "../api/elementwise.ts";
 import { softmax as softmaxOf } from "../api/normalize.ts";
 import { avgPool2d as avgPool2dOf, maxPool2d as maxPool2dOf, type PoolOptions } from "../api/pool.ts";
-import { dropout as dropoutOf } from "../api/random.ts";
 import { reshape } from "../api/shape.ts";
 import type { PerAxis } from "../api/window.ts";
 import { elementsOf, typeText } from "../ir/type.ts";

@@ -7,7 +7,7 @@
  *             └─ part 1: threefry(key, [1, 3])
  */
 
-import { random } from "../api/random.ts";
+import { key as keyOf } from "../api/keys.ts";
 import { at } from "../base/invariant.ts";
 import { threefry, type Words } from "../base/random.ts";
 import { typeText } from "../ir/type.ts";
@@ -26,7 +26,7 @@ export const DRAW = 0;
 
 /** The two words of a key. */
 export function wordsOf(key: Key): Words {
-  const keyTensor = typeof key === "number" ? random.key(key) : key;
+  const keyTensor = typeof key === "number" ? keyOf(key) : key;
   requireTensor("init", "the key", keyTensor, "pass random.key(seed), or the seed itself");
   if (!isIndexType(keyTensor.dtype) || keyTensor.shape.length !== 1 || keyTensor.shape[0] !== 2) {
     fail("InvalidArgument", `a key is i32[2], got ${typeText(keyTensor)}`, "pass random.key(seed), or the seed itself");

@@ -2,7 +2,7 @@
  * @file Layers one after the other. Parameters are a tuple, one entry for each layer, and so are their types; as soon as
  * one of the layers has state, so has the sequence.
  */
-import { random } from "../api/random.ts";
+import { foldIn } from "../api/keys.ts";
 import { scope } from "../api/scope.ts";
 import { at } from "../base/invariant.ts";
 import { describe, fail, requireOptions } from "../trace/arguments.ts";
@@ -28,7 +28,7 @@ type State<L> = { readonly [K in keyof L]: StateOf<L[K]> };
 /** Options for part `index`: its random numbers are its own. @internal */
 export function partOptions(options: ApplyOptions | undefined, index: number, draws = true): ApplyOptions | undefined {
   if (!options?.key || !draws) return options;
-  return { ...options, key: random.foldIn(options.key, index) };
+  return { ...options, key: foldIn(options.key, index) };
 }
 
 const isStateful = (layer: AnyLayer): layer is AnyStatefulLayer => "initState" in layer;

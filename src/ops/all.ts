@@ -45,7 +45,7 @@ import { scan, whileLoop } from "./loops.ts";
 import { cos, erf, exp, expm1, gelu, log, log1p, pow, rsqrt, sigmoid, silu, sin, softplus, tan, tanh } from "./math.ts";
 import { matmul, matmulOnto } from "./matmul.ts";
 import { flip, reshape, transpose } from "./movement.ts";
-import { randomBernoulli, randomBits, randomNormal, randomUniform, shuffle } from "./random.ts";
+import { randomBernoulli, randomBits, randomInteger, randomNormal, randomUniform, shuffle } from "./random.ts";
 import { record } from "./record.ts";
 import { all, any, reduceMax, reduceMin, reduceProd } from "./reduce.ts";
 import { floorDiv, fmod, remainder, shiftLeft, shiftRight, trunc } from "./remainder.ts";
@@ -222,6 +222,7 @@ export const allOps: readonly AnyOp[] = [
   attendBackward,
   // random
   randomBits,
+  randomInteger,
   randomUniform,
   randomNormal,
   randomBernoulli,

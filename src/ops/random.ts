@@ -42,6 +42,9 @@ export type RandomFloatAttrs = RandomBitsAttrs & { readonly dtype: FloatType };
 /** `p`: the probability of true. */
 export type RandomBernoulliAttrs = RandomBitsAttrs & { readonly p: number };
 
+/** Integers in [lo, hi). */
+export type RandomIntegerAttrs = RandomBitsAttrs & { readonly lo: number; readonly hi: number };
+
 /** One element, as a kernel computes it from its two words and in doubles. */
 interface RandomSpec<A extends RandomBitsAttrs> {
   readonly name: string;
@@ -167,6 +170,62 @@ export const randomNormal: OpDef<RandomFloatAttrs> = defineRandom<RandomFloatAtt
 });
 
 const SIGN_BIT = -0x80000000;
+
+/** The upper word of the product of two unsigned words; `n` is a constant. From halves, whose products fit a word. */
+function upperWord(u: Expr, n: number): Expr {
+  const [high, low] = [math.halfWord(u, "high"), math.halfWord(u, "low")];
+  const part = (half: Expr, of: number): Expr => call("mul", [half, constant("i32", of)]);
+  const [c, d] = [n >>> 16, n & 0xffff];
+  const first = call("add", [part(high, d), math.halfWord(part(low, d), "high")]);
+  const second = call("add", [part(low, c), math.halfWord(first, "low")]);
+  const carried = call("add", [math.halfWord(first, "high"), math.halfWord(second, "high")]);
+  return call("add", [part(high, c), carried]);
+}
+
+const unsignedLess = (a: Expr, b: Expr): Expr => {
+  const signed = (x: Expr): Expr => call("xor", [x, constant("i32", SIGN_BIT)]);
+  return compare("lt", signed(a), signed(b));
+};
+
+/**
+ * Integers from `lo` up to but not including `hi`, all alike to 2⁻³²: lo + ⌊u · (hi - lo) / 2⁶⁴⌋ with the 64 bits of both words,
+ * the first one upper.
+ */
+export const randomInteger: OpDef<RandomIntegerAttrs> = defineRandom<RandomIntegerAttrs>({
+  name: "random_integer",
+  defaults: { stream: 0 },
+  fusion: "once",
+  flops: 30,
+  dtype: () => "i32",
+  check({ lo, hi }) {
+    const whole = Number.isInteger(lo) && Number.isInteger(hi) && lo >= SIGN_BIT && hi <= 0x80000000;
+    if (whole && lo < hi) return;
+    throw new TidemarkError("InvalidArgument", `random_integer: nothing is in [${lo}, ${hi})`, {
+      help: "lo and hi are whole numbers of 32 bits, lo below hi",
+    });
+  },
+  scalar([a, b], { lo, hi }) {
+    const n = hi - lo;
+    const from = constant("i32", lo);
+    if (n > 0xffffffff) return call("add", [a, from]);
+    // a · n · 2³² + b · n: the lower word of the one meets the upper word of the other
+    const middle = upperWord(b, n);
+    const met = call("add", [call("mul", [a, constant("i32", n | 0)]), middle]);
+    const carry = call("pick", [unsignedLess(met, middle), constant("i32", 1), constant("i32", 0)], "i32");
+    return call("add", [call("add", [upperWord(a, n), carry]), from]);
+  },
+  reference([a, b], { lo, hi }) {
+    const u = (BigInt(a >>> 0) << 32n) | BigInt(b >>> 0);
+    return lo + Number((u * BigInt(hi - lo)) >> 64n);
+  },
+  samples: SHAPES.flatMap((attrs) => [
+    { ...attrs, lo: -3, hi: 4 },
+    { ...attrs, lo: 0, hi: 1 },
+    { ...attrs, lo: -0x80000000, hi: 0x80000000 },
+    { ...attrs, lo: -1_500_000_000, hi: 2_000_000_000 },
+    { ...attrs, lo: 0, hi: 0x7fffffff },
+  ]),
+});
 
 /** Of the 2³² values of a word, how many count as true. */
 function trueWords(p: number): number {

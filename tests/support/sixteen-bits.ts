@@ -143,7 +143,7 @@ const HEAD = \``,
   { path: "src/codegen/native/prelude.ts", before: "return HEAD +", after: "return HEAD + HALVES +" },
   { path: "src/api/normalize.ts", before: "f64: null }", after: "f64: null, x16: -126 }" },
   {
-    path: "src/api/random.ts",
+    path: "src/api/draws.ts",
     before: "  f64(x) {\n    if (x === 0)",
     after: "  x16: (x) => x - Math.max(Math.abs(x) * 2 ** -7, 2 ** -126),\n  f64(x) {\n    if (x === 0)",
   },
