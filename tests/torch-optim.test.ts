@@ -33,6 +33,7 @@ const OPTIMIZERS: Readonly<Record<string, optim.Optimizer>> = {
   "rmsprop centered": optim.rmsprop({ lr: 0.02, alpha: 0.9, centered: true }),
   "rmsprop momentum": optim.rmsprop({ lr: 0.02, momentum: 0.9, weightDecay: 0.1 }),
   adagrad: optim.adagrad(),
+  lbfgs: optim.lbfgs({ lr: 0.1, history: 2 }),
   "adagrad decay": optim.adagrad({ lr: 0.1, lrDecay: 0.2, weightDecay: 0.1, initial: 0.5 }),
 };
 

@@ -23,7 +23,7 @@ import type { Optimizer } from "./optimizer.ts";
  *
  * const optimizer = ema(sgd({ lr: 1 }), 0.75);
  * const state = optimizer.update(optimizer.init({ x: tensor([4]) }), { x: tensor([4]) });
- * console.log(state.params.x.toArray(), state.slots.average.x.toArray()); // [0] [3]
+ * console.log(state.params.x.toArray(), state.slots.average?.x.toArray()); // [0] [3]
  */
 export function ema(optimizer: Optimizer, decay = 0.999): Optimizer {
   if (!(decay >= 0 && decay < 1)) {

@@ -6,6 +6,7 @@ export { type AdamOptions, adam, adamw } from "./adam.ts";
 export { accumulate, ema } from "./average.ts";
 export { chain, clipByGlobalNorm, clipByValue, type GradientTransform, globalNorm } from "./clip.ts";
 export { lamb } from "./lamb.ts";
+export { type LbfgsOptions, lbfgs } from "./lbfgs.ts";
 export { type LionOptions, lion } from "./lion.ts";
 export type { DecayOptions, Optimizer, OptimizerOptions, OptimizerState } from "./optimizer.ts";
 export { type RmspropOptions, rmsprop } from "./rmsprop.ts";

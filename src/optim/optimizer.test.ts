@@ -30,6 +30,7 @@ const OPTIMIZERS: readonly [string, optim.Optimizer][] = [
   ["lion", optim.lion({ lr: optim.exponential(0.15, 0.96) })],
   ["lamb", optim.lamb({ lr: optim.exponential(0.2, 0.97) })],
   ["adafactor", optim.adafactor({ lr: 0.15 })],
+  ["lbfgs", optim.lbfgs({ lr: 0.5, history: 3 })],
   ["an average", optim.ema(optim.adam({ lr: 0.1 }), 0.9)],
 ];
 
@@ -123,6 +124,7 @@ describe("an update", () => {
     expect(() => optim.adagrad({ eps: Number.NaN })).toThrow("eps NaN");
     expect(() => optim.clipByGlobalNorm(0)).toThrow("limit 0");
     expect(() => optim.lion({ beta1: 1 })).toThrow("beta1 1");
+    expect(() => optim.lbfgs({ history: 0 })).toThrow("history 0");
     expect(() => optim.lamb({ eps: -1 })).toThrow("eps -1");
     expect(() => optim.adafactor({ clipUpdate: 0 })).toThrow("clipUpdate 0");
     expect(() => optim.ema(optim.sgd(), 1)).toThrow("decay 1");
