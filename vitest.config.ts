@@ -21,7 +21,12 @@ function workMs(): number {
 const WORKERS = 2;
 
 /** Minutes of processor time: `npm run test:slow` runs them. */
-export const SLOW = ["tests/budget-order.test.ts", "tests/remat.test.ts", "tests/resident-memory.test.ts"];
+export const SLOW = [
+  "tests/budget-order.test.ts",
+  "tests/remat.test.ts",
+  "tests/resident-memory.test.ts",
+  "tests/strips-programs.test.ts",
+];
 
 const measured = Math.min(SLOWEST, Math.max(1, (WORKERS * workMs()) / USUAL_MS));
 const slowness = Number(process.env.TEST_SLOWNESS ?? measured);

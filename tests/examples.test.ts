@@ -52,6 +52,7 @@ interface Cores {
     params: Tree,
     how: object,
   ): { init(): State; step(...args: unknown[]): unknown; merged(state: State): Tree };
+  gpt2(size: object): { init(): State; step(...args: unknown[]): unknown; batch(): [Tensor, Tensor] };
   shades(rows: readonly (readonly number[])[], range: readonly [number, number]): string;
   canvas(lists: object, frame: object): string;
   beside(pictures: object): string;
@@ -109,6 +110,22 @@ describe("the examples", () => {
     const how = { prompt: "ab", count: 10, temperature: 0.1 };
     expect(await writer(sizes).write(whole.state.params, how)).toBe("abcabcabcabc");
     expect(() => sizesOf(save({ a: tensor([1]) }))).toThrow("no checkpoint of this example");
+  });
+
+  it("train GPT-2 in the smallest arena, its logits in strips, with the bits of storing everything", async () => {
+    const { gpt2 } = await core<"gpt2">("gpt2-small/gpt2.mjs");
+    const { init, step, batch } = gpt2({ batch: 1, time: 1024, width: 16, heads: 2, blocks: 1, vocabulary: 600 });
+    const trained = (options: object) => {
+      const compiled = compile(step as (state: State, x: Tensor, y: Tensor) => [State, Tensor], {
+        donate: [0],
+        ...options,
+      });
+      const [state, loss] = compiled(init(), ...batch());
+      return { bytes: compiled.program(state, ...batch()).arenaBytes, bits: save({ state, loss }) };
+    };
+    const [small, stored] = [trained({ memory: "min" }), trained({})];
+    expect(small.bytes).toBeLessThan(stored.bytes);
+    expect(small.bits).toEqual(stored.bits);
   });
 
   it("take weights from PyTorch, train the last layer and hand them back", async () => {

@@ -47,7 +47,7 @@ import {
   type SourceProgram,
 } from "./request.ts";
 import { type ChosenProgram, placedPlan, planTools, type StoredPlans, storedPlans } from "./stored.ts";
-import { stripForm } from "./strip-forms.ts";
+import { batchPlans, cutFurther, stripForm } from "./strip-forms.ts";
 import { fastestOf, WideSearch } from "./wide-search.ts";
 
 /** Programs of fewer nodes are planned about as fast as a plan is read, unless something is asked of their memory. */
@@ -87,6 +87,8 @@ export class ProgramPlans {
   readonly #rules = new Map<string, PlanFamily<PlannedProgram>>();
   #wide: WideSearch | undefined;
   #inStrips: GraphPlans | null | undefined;
+  #inBatches: readonly Candidate<PlannedProgram>[] | undefined;
+  readonly #cutLeast = new Map<Level, Candidate<PlannedProgram> | null>();
   /** Whether the smallest plan of all was looked for. */
   #lookedFurther = false;
   /** The last one that came from the cache, and what it was asked for with. */
@@ -223,8 +225,9 @@ export class ProgramPlans {
     // in small programs, which are soon fused in other ways, that alone may save enough
     const fused = stored.steps <= SMALL ? this.#wideSearch().storedWithin(budgetBytes) : null;
     const whole = fastestOf([stored.quickWithin(budgetBytes, segments), ofLoops, fused, written]);
-    const strips = this.#isSlow(whole) ? this.#strips()?.quickWithin(budgetBytes, segments) : null;
-    const first = fastestOf([whole, strips ?? null]);
+    const batch = this.#isSlow(whole) ? fastestOf([whole, this.#batchWithin(budgetBytes)]) : whole;
+    const strips = this.#isSlow(batch) ? this.#strips()?.quickWithin(budgetBytes, segments) : null;
+    const first = fastestOf([batch, strips ?? null]);
     return first && first.predictedMs <= SLOW_QUICK * stored.base.predictedMs ? first : null;
   }
 
@@ -271,7 +274,23 @@ export class ProgramPlans {
   }
 
   #stripsWithin(budgetBytes: number, segments: Level): Candidate<PlannedProgram> | null {
-    return this.#strips()?.family(auto, segments).within(budgetBytes) ?? null;
+    const batch = this.#batchWithin(budgetBytes);
+    return this.#isSlow(batch)
+      ? fastestOf([batch, this.#strips()?.family(auto, segments).within(budgetBytes) ?? null])
+      : batch;
+  }
+
+  #batchWithin(budgetBytes: number): Candidate<PlannedProgram> | null {
+    return fastestOf(this.#batchPlans().filter(({ arenaBytes }) => arenaBytes <= budgetBytes));
+  }
+
+  /** Plans with the program's batch in strips, and nothing recomputed. */
+  #batchPlans(): readonly Candidate<PlannedProgram>[] {
+    if (this.#inBatches === undefined) {
+      const { graph, stored } = this.#commonPlans();
+      this.#inBatches = this.#tools.request.passes ? [] : batchPlans(graph, stored, this.#tools);
+    }
+    return this.#inBatches;
   }
 
   /** The program with its tightest parts in strips; null where there are none, or passes were given. */
@@ -299,7 +318,8 @@ export class ProgramPlans {
     const strips = this.#strips();
     const isFast = strips !== null && strips.base.predictedMs <= limitMs;
     const cut = isFast ? strips.family(auto, segments).slowedBy(limitMs / strips.base.predictedMs) : quick;
-    const first = isSmaller(cut, quick) ? cut : quick;
+    const batches = this.#batchPlans().filter(({ predictedMs }) => predictedMs <= limitMs);
+    const first = [quick, cut, ...batches].reduce((a, b) => (isSmaller(b, a) ? b : a));
     if (limitMs <= SLOW * this.storeAll.predictedMs) return first;
     const wide = this.#wideSearch().underMs(limitMs, segments);
     return wide && isSmaller(wide, first) ? wide : first;
@@ -308,11 +328,25 @@ export class ProgramPlans {
   /** The smallest plan; loops do not run hundreds of times for the last few bytes. */
   least({ strategy: name, segments }: MemoryRequest): Candidate<PlannedProgram> {
     const strategy = strategyNamed(name);
-    const strips = strategy.isFree ? this.#strips()?.family(auto, segments).least() : undefined;
+    const strips = strategy.isFree ? this.#leastInStrips(segments) : null;
     // where no choice of what is recomputed could be smaller, none is searched for
     if (strips && strips.arenaBytes < this.#commonPlans().stored.floorBytes) return strips;
     const quick = this.#loopForms(strategy)?.least(segments) ?? this.#family(strategy, segments).least();
     return strategy.isFree ? this.#leastOf(strips && isSmaller(strips, quick) ? strips : quick, segments) : quick;
+  }
+
+  /** The smallest plan with strips; null where it has none. */
+  #leastInStrips(segments: Level = "operation"): Candidate<PlannedProgram> | null {
+    const earlier = this.#cutLeast.get(segments);
+    if (earlier !== undefined || this.#tools.request.passes) return earlier ?? null;
+    const { stored } = this.#commonPlans();
+    const form = this.#strips() ?? stored;
+    const least = form.family(auto, segments).least();
+    const plans = [cutFurther(form, least, this.#tools), ...this.#batchPlans()];
+    const smallest = plans.reduce((a, b) => (isSmaller(b, a) ? b : a));
+    const own = form === stored && smallest === least ? null : smallest;
+    this.#cutLeast.set(segments, own);
+    return own;
   }
 
   /** The smallest plan there is, however long it takes. */

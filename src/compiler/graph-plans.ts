@@ -45,6 +45,8 @@ export class GraphPlans {
   /** By sequence and budget: strategies have plans in common. */
   readonly #realised = new Map<string, Realised<Candidate<PlannedProgram>>>();
   #sliced: SlicedProgram | undefined;
+  /** The graphs of plans before fusion. */
+  readonly #sources = new WeakMap<PlannedProgram, Graph>();
 
   /** `graph` is before fusion, `base` its plan after `fusion`. */
   constructor(graph: Graph, base: Candidate<PlannedProgram>, tools: PlanTools, fusion: Pass = tools.assembler.fuse) {
@@ -85,6 +87,11 @@ export class GraphPlans {
   /** Below this no choice of what is recomputed helps, as long as kernels are these. */
   get floorBytes(): number {
     return this.#slices().floorBytes;
+  }
+
+  /** The graph of one of its plans, before fusion. */
+  sourceOf({ result }: Candidate<PlannedProgram>): Graph | null {
+    return result === this.base.result ? this.#graph : (this.#sources.get(result) ?? null);
   }
 
   /** A plan of `auto` within a budget, for little work; a program that fits as it is is not sliced. */
@@ -143,6 +150,7 @@ export class GraphPlans {
     const replayed = replayGraph(sliced, sequence);
     const quick = this.#fusion !== this.#tools.assembler.fuse;
     const planned = this.#tools.assembler.make(replayed.graph, [this.#fusion], { budgetBytes, quick });
+    this.#sources.set(planned, replayed.graph);
     const cost = sequence.reduce((sum, op) => sum + at(sliced.problem.ops, op).cost, 0);
     const result = { ...candidateOf(planned, this.base.strategy, this.#tools), cost };
     const conflicts = planConflicts(planned.plan, budgetBytes, sliced, replayed);

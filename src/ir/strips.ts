@@ -18,13 +18,13 @@ export interface StripForm {
   readonly inputs: readonly (number | null)[];
   /** The axis along which each result is cut; null for a sum over strips. */
   readonly outputs: readonly (number | null)[];
-  /** The attributes for one of so many strips; null where there is no such cut. */
+  /** The attributes for one of so many strips; null where there is no such cut, or bits would change. */
   attrs(strips: number): Attrs | null;
   /**
    * Of a sum over strips: nodes for the parts that one strip of the operands contributes. All parts of all strips, added one
-   * by one in order, have the bits of the result. Null where they would not.
+   * by one in order, have the bits of the result.
    */
-  parts?(b: Build, inputs: readonly Value[], strips: number): readonly Value[] | null;
+  parts?(b: Build, inputs: readonly Value[], strips: number): readonly Value[];
   /** Of a sum over strips: the sum gone on by one strip, for targets whose sums are one chain. Null where it would have other bits. */
   onto?(b: Build, sum: Value, inputs: readonly Value[]): Value | null;
 }

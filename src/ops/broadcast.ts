@@ -199,18 +199,19 @@ function sumStrips(op: OpDef<ReduceAttrs>, x: TensorType, axes: readonly number[
   const terms = elementsOf(axes.map((axis) => item(x.shape, axis)));
   const isBlocked = terms > BLOCK_TERMS && terms <= BLOCK_TERMS * BLOCK_TERMS;
   if (runs.length !== 1 || order !== "sequential" || !isBlocked || typeOf(x.dtype).accumulate !== x.dtype) return [];
-  const merged = [elementsOf(x.shape.slice(0, first)), 0, elementsOf(x.shape.slice(first + axes.length))];
+  const [before, after] = [elementsOf(x.shape.slice(0, first)), elementsOf(x.shape.slice(first + axes.length))];
   const parts: StripForm["parts"] = (b, inputs, strips) => {
     const rows = terms / strips;
-    if (rows % BLOCK_TERMS !== 0 || merged[0] !== 1) return null;
-    const flat = b.call(reshape, [item(inputs, 0)], { shape: [rows, item(merged, 2)] });
+    const flat = b.call(reshape, [item(inputs, 0)], { shape: [rows, after] });
     return Array.from({ length: rows / BLOCK_TERMS }, (_, block) => {
       const part = partAlong(b, flat, 0, [block * BLOCK_TERMS, BLOCK_TERMS]);
       const sumOfBlock = b.call(op, [part], { axes: [0] });
       return b.call(reshape, [sumOfBlock], { shape: x.shape.filter((__, axis) => !axes.includes(axis)) });
     });
   };
-  return [{ inputs: [first], outputs: [null], attrs: () => ({ axes }), parts }];
+  const inBlocks = (strips: number): ReduceAttrs | null =>
+    before === 1 && (terms / strips) % BLOCK_TERMS === 0 ? { axes } : null;
+  return [{ inputs: [first], outputs: [null], attrs: inBlocks, parts }];
 }
 
 export interface ReductionSpec {

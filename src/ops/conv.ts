@@ -204,15 +204,18 @@ const weightStrips: StripForms<ConvWeightAttrs> = (inputs, _, attrs) => {
   const places = elementsOf(output);
   const images = depthRun(batch * places) / places;
   const isExact = typeOf(at(inputs, 0).dtype).accumulate === at(inputs, 0).dtype;
-  const parts: StripForm["parts"] = (b, [x, y], strips) => {
-    const strip = batch / strips;
-    if (!x || !y || !isExact || !Number.isInteger(images) || strip % images !== 0) return null;
-    return Array.from({ length: strip / images }, (__, i) => {
+  const parts: StripForm["parts"] = (b, sides, strips) =>
+    Array.from({ length: batch / strips / images }, (__, i) => {
       const part = [i * images, images] as const;
-      return b.call(convWeight, [partAlong(b, x, 0, part), partAlong(b, y, 0, part)], attrs);
+      return b.call(
+        convWeight,
+        sides.map((side) => partAlong(b, side, 0, part)),
+        attrs,
+      );
     });
-  };
-  return [{ inputs: [0, 0], outputs: [null], attrs: () => attrs, parts }];
+  const inRuns = (strips: number): ConvWeightAttrs | null =>
+    isExact && Number.isInteger(images) && (batch / strips) % images === 0 ? attrs : null;
+  return [{ inputs: [0, 0], outputs: [null], attrs: inRuns, parts }];
 };
 
 /** y[n, o, p] = Σ over c, r of x[n, c, s] · w[o, c, r]. */

@@ -266,22 +266,25 @@ const matmulStrips: StripForms<MatmulAttrs> = (inputs, [y], attrs) => {
   const batch = Array.from({ length: rows }, (_, axis) => sameAttrs([axis, axis], [axis], attrs));
   const [xRows, xDepth] = ta ? [cols, rows] : [rows, cols];
   const [wDepth, wCols] = tb ? [cols, rows] : [rows, cols];
-  const parts: StripForm["parts"] = (b, [x, w], strips) => {
-    const { k } = contraction(inputs, attrs);
-    const [strip, run] = [k / strips, depthRun(k)];
-    const isExact = typeOf(at(inputs, 0).dtype).accumulate === at(inputs, 0).dtype;
-    if (!x || !w || !isExact || strip % run !== 0) return null;
-    return Array.from({ length: strip / run }, (_, i) => {
+  const { k } = contraction(inputs, attrs);
+  const run = depthRun(k);
+  const isExact = typeOf(at(inputs, 0).dtype).accumulate === at(inputs, 0).dtype;
+  const parts: StripForm["parts"] = (b, sides, strips) =>
+    Array.from({ length: k / strips / run }, (_, i) => {
       const part = [i * run, run] as const;
-      return b.call(matmul, [partAlong(b, x, xDepth, part), partAlong(b, w, wDepth, part)], plain);
+      return b.call(
+        matmul,
+        [partAlong(b, at(sides, 0), xDepth, part), partAlong(b, at(sides, 1), wDepth, part)],
+        plain,
+      );
     });
-  };
+  const inRuns = (strips: number): MatmulAttrs | null => (isExact && (k / strips) % run === 0 ? plain : null);
   return [
     ...batch,
     sameAttrs([xRows, null], [rows], plain),
     sameAttrs([null, wCols], [cols], plain),
     {
-      ...{ inputs: [xDepth, wDepth], outputs: [null], attrs: () => plain, parts },
+      ...{ inputs: [xDepth, wDepth], outputs: [null], attrs: inRuns, parts },
       onto: (b, sum, inputs) =>
         contraction(
           inputs.map(({ type }) => type),

@@ -4,6 +4,7 @@
  */
 import { formatBytes } from "../base/bytes.ts";
 import { loopOf } from "../ir/control.ts";
+import type { Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { nameValues } from "./names.ts";
 import type { Plan } from "./problem.ts";
@@ -23,10 +24,17 @@ export interface StripReport {
   readonly where: string | null;
 }
 
+/** Values that are stored in the workspace of a body, and so once for all strips. */
+function ownValues({ program, problem, bufferOf }: Plan): readonly Value[] {
+  return program.steps
+    .flatMap(({ writes }) => writes)
+    .filter((value) => problem.buffers[bufferOf.get(value) ?? -1]?.kind !== "persistent");
+}
+
 /** What a step does in strips; null for one that does not. */
 export function stripReport({ node, bodies = [] }: PlanStep): StripReport | null {
   const [loop, [body]] = [loopOf(node), bodies];
-  const stored = body?.program.steps.flatMap(({ writes }) => writes) ?? [];
+  const stored = body ? ownValues(body) : [];
   if (!loop || loop.strip === 0 || !body || stored.length === 0) return null;
   const largest = stored.reduce((a, b) => (byteLength(b.type) > byteLength(a.type) ? b : a));
   const stripBytes = byteLength(largest.type);
