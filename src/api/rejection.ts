@@ -203,7 +203,7 @@ function logGamma(from: Tensor, alpha: Tensor, dtype: FloatType): Tensor {
  * @example
  * import { random, tensor } from "tidemark";
  *
- * const draws = random.gamma(random.key(0), tensor([0.5, 2, 8]), { shape: [1000, 3] });
+ * const draws = random.gamma(random.key(0), tensor([1, 2, 8]), { shape: [1000, 3] });
  * console.log(draws.mean(0).round().toArray()); // [1, 2, 8]
  */
 export function gamma(from: Tensor, alpha: Parameter, options: ShapedOptions = {}): Tensor {
