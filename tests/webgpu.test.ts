@@ -19,7 +19,10 @@ import {
 import { vjp } from "../src/autodiff/vjp.ts";
 import { at } from "../src/base/invariant.ts";
 import { hostRandom } from "../src/base/random.ts";
+import { blockProgram } from "../src/codegen/block/schedule.ts";
 import type { PlacedKernel } from "../src/codegen/placed.ts";
+import { deviceClass, type WebgpuOptions } from "../src/codegen/wgsl/description.ts";
+import { printWgsl, separateLayout } from "../src/codegen/wgsl/launch.ts";
 import type { Graph } from "../src/ir/graph.ts";
 import { bytesOf, isFloat } from "../src/kernel/dtype.ts";
 import { nodeGpu } from "../src/node/webgpu.ts";
@@ -112,6 +115,23 @@ describe.skipIf(missingGpu !== null)("webgpu", () => {
       everything || i === all.length - 1 || /^attend.*i32\[2\]/.test(name);
     const tried = await expectSamples(target, (samples) => samples.filter(isTried));
     expect(tried).toBeGreaterThan(everything ? 800 : 80);
+  });
+
+  it("has valid modules for every sample", async () => {
+    const { target: on, device } = await onGpu();
+    const options = JSON.parse((on.description.key ?? "").replace(/^[^{]*/, "")) as WebgpuOptions;
+    const own = new Set(on.description.storageTypes);
+    const modules = new Map<string, string>();
+    for (const { name, kernel } of kernelOps.flatMap((op) => kernelSamples(op, on.description))) {
+      if (!kernel.operands.every(({ dtype }) => own.has(dtype))) continue;
+      for (const launch of blockProgram(kernel, deviceClass(options)).launches) {
+        modules.set(printWgsl(launch, separateLayout(launch), false).text, name);
+      }
+    }
+    device.pushErrorScope("validation");
+    for (const code of modules.keys()) device.createShaderModule({ code });
+    expect(await device.popErrorScope()).toBeNull();
+    expect(modules.size).toBeGreaterThan(600);
   });
 
   it.runIf(everything)("has them also with quotients and roots by bits", async () => {
