@@ -21,11 +21,10 @@ import { at } from "../../src/base/invariant.ts";
 import { hostRandom } from "../../src/base/random.ts";
 import type { AnyProgram } from "../../src/cli/programs/built-in.ts";
 import { BUILT_IN } from "../../src/cli/programs/built-in.ts";
-import type { PlacedProgram } from "../../src/codegen/placed.ts";
 import { Build } from "../../src/ir/build.ts";
 import type { Graph, Value } from "../../src/ir/graph.ts";
 import { elementsOf, tensorType } from "../../src/ir/type.ts";
-import { bytesOf, isFloat, type TypedArray } from "../../src/kernel/dtype.ts";
+import { isFloat, type TypedArray } from "../../src/kernel/dtype.ts";
 import { interpretKernel } from "../../src/kernel/interpret.ts";
 import { CudaContext } from "../../src/node/cuda/context.ts";
 import { Driver } from "../../src/node/cuda/driver.ts";
@@ -37,12 +36,11 @@ import type { Target, TargetAnswer } from "../../src/runtime/device.ts";
 import { wasmTarget } from "../../src/runtime/wasm-target.ts";
 import { storageOf, type Tensor } from "../../src/trace/tensor.ts";
 import { flatten } from "../../src/trace/tree.ts";
-import { type KernelSample, kernelOps, kernelSamples } from "./kernel-samples.ts";
+import { DeviceReport, difference, wrongSamples } from "./device-report.ts";
+import { kernelOps, kernelSamples } from "./kernel-samples.ts";
 import { randomGraph, randomInputs, together } from "./random-graph.ts";
 import { looped, randomCase } from "./random-loops.ts";
 import { runGraph } from "./run-graph.ts";
-
-const ALIGNMENT = 256;
 
 function found(answer: TargetAnswer): Target {
   if (typeof answer !== "string") return answer;
@@ -50,68 +48,19 @@ function found(answer: TargetAnswer): Target {
   process.exit(1);
 }
 
-/** First element in which two arrays differ, or -1; NaN equals NaN whatever its bits. */
-function difference(a: TypedArray, b: TypedArray): number {
-  for (let i = 0; i < a.length; i++) if (!Object.is(a[i], b[i])) return i;
-  return a.length === b.length ? -1 : Math.min(a.length, b.length);
-}
-
-let failures = 0;
-
-function report(name: string, wrong: readonly string[], of: number): void {
-  failures += wrong.length;
-  console.log(`${name}: ${of - wrong.length} of ${of} equal`);
-  for (const line of wrong.slice(0, 20)) console.log(`  ${line}`);
-}
+const report = new DeviceReport();
 
 // ---- samples ------------------------------------------------------------------------------------------------------
 
-function samples(): void {
+async function samples(): Promise<void> {
   const target = found(cudaTarget({ fma: false }));
   const all = kernelOps.flatMap((op) => kernelSamples(op, target.description));
-  let top = 0;
-  const kernels = all.map(({ kernel }) => {
-    const addresses = kernel.operands.map(({ elements, dtype }) => {
-      const address = top;
-      top += Math.ceil((elements * bytesOf(dtype)) / ALIGNMENT + 1) * ALIGNMENT;
-      return address;
-    });
-    return { kernel, addresses };
+  const wrong = await wrongSamples(target, all, ({ kernel, storage }) => {
+    const operands = storage();
+    interpretKernel(kernel, operands as never);
+    return operands;
   });
-  const placed = { kernels, copies: [], base: 0, plan: { height: top } } as unknown as PlacedProgram;
-  const started = performance.now();
-  const machine = target.load(placed, { stepwise: false });
-  console.log(
-    `${machine.kernelFunctions} functions compiled and loaded in ${(performance.now() - started).toFixed(0)} ms`,
-  );
-  machine.memory.fill(0, top, 0xa5);
-  all.forEach((sample, s) => {
-    sample.storage().forEach((data, i) => {
-      if (sample.kernel.operands[i]?.role !== "in") return;
-      const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-      machine.memory.write(at(at(kernels, s).addresses, i), bytes.length, (into) => into.set(bytes));
-    });
-  });
-  machine.run();
-  const wrong = all.flatMap((sample, s) => wrongIn(sample, at(kernels, s).addresses, machine.memory.readInto));
-  report("samples", wrong, all.length);
-}
-
-function wrongIn(
-  { name, kernel, outputs, storage }: KernelSample,
-  addresses: readonly number[],
-  readInto: ((address: number, into: Uint8Array) => void) | null,
-): readonly string[] {
-  const expected = storage();
-  interpretKernel(kernel, expected as never);
-  for (const output of outputs) {
-    const want = at(expected, output);
-    const got = want.slice();
-    readInto?.(at(addresses, output), new Uint8Array(got.buffer, got.byteOffset, got.byteLength));
-    const i = difference(got, want);
-    if (i >= 0) return [`${name}: element ${i} of ${want.length} is ${got[i]}, not ${want[i]}`];
-  }
-  return [];
+  report.compared("samples", wrong, all.length);
 }
 
 // ---- graphs -------------------------------------------------------------------------------------------------------
@@ -132,7 +81,7 @@ function compareGraphs(name: string, graphs: readonly Graph[], special: boolean)
     const e = difference(at(got, i), expected);
     return e < 0 ? [] : [`result ${i}, element ${e}: ${at(got, i)[e]}, not ${expected[e]}`];
   });
-  report(name, wrong, want.length);
+  report.compared(name, wrong, want.length);
 }
 
 function graphs(): void {
@@ -197,7 +146,7 @@ function tensor(): void {
     const bad = (want ?? []).map((expected, i) => difference(at(got ?? [], i), expected));
     return bad.every((e) => e < 0) ? [] : [`${shape.join("x")} ${ta} ${tb}: elements ${bad.join(", ")}`];
   });
-  report("products on tensor cores", wrong, PRODUCTS.length);
+  report.compared("products on tensor cores", wrong, PRODUCTS.length);
   tiles();
 }
 
@@ -222,9 +171,9 @@ function tiles(): void {
       ? []
       : [`${shape}`];
   });
-  report("products with other tiles", wrong, PRODUCTS.length);
+  report.compared("products with other tiles", wrong, PRODUCTS.length);
   console.log(`  relative error against f32 at most ${most.toExponential(1)}`);
-  if (!(most < 5e-4)) failures += 1;
+  if (!(most < 5e-4)) report.failures += 1;
 }
 
 function relativeError(got: TypedArray, want: TypedArray): number {
@@ -280,7 +229,7 @@ function programs(): void {
       const e = difference(at(got.state, i), expected);
       return e < 0 ? [] : [`tensor ${i}, element ${e}: ${at(got.state, i)[e]}, not ${expected[e]}`];
     });
-    report(`${program.name} after 3 steps`, wrong, want.state.length);
+    report.compared(`${program.name} after 3 steps`, wrong, want.state.length);
     const same = got.losses.every((loss, i) => Object.is(loss, want.losses[i]));
     console.log(
       `  losses ${same ? "equal" : "DIFFER"} (${got.losses.join(", ")}), ${got.ms.toFixed(3)} ms a step on cuda, ${want.ms.toFixed(1)} on native, arena ${grouped(got.arenaBytes)} bytes`,
@@ -308,7 +257,7 @@ function budgets(): void {
   for (const share of [0.9, 0.75, 0.6, 0.5, 0.4]) {
     const { arenaBytes, state } = stepped(program, target, { memory: Math.floor(share * whole.arenaBytes) }, 2);
     const wrong = state.flatMap((data, i) => (difference(data, at(whole.state, i)) < 0 ? [] : [`tensor ${i}`]));
-    report(`gpt at ${share}, ${grouped(arenaBytes)} bytes`, wrong, state.length);
+    report.compared(`gpt at ${share}, ${grouped(arenaBytes)} bytes`, wrong, state.length);
   }
 }
 
@@ -324,7 +273,7 @@ function memory(): void {
     console.log(
       `${name}: arena ${grouped(arenaBytes)}, the device gave ${grouped(taken)}, the rest ${grouped(taken - arenaBytes)}`,
     );
-    if (taken < arenaBytes) failures += 1;
+    if (taken < arenaBytes) report.failures += 1;
     step.dispose();
   }
 }
@@ -347,14 +296,14 @@ function soak(): void {
   }
   const grown = { device: held.free - device.memory().free, process: process.memoryUsage().rss - held.rss };
   console.log(`10,000 steps of mlp: the device holds ${grown.device} bytes more, the process ${grown.process}`);
-  if (grown.device !== 0 || grown.process > 32 * 2 ** 20) failures += 1;
+  if (grown.device !== 0 || grown.process > 32 * 2 ** 20) report.failures += 1;
 }
 
 const SECTIONS = { samples, graphs, tensor, programs, budgets, memory, soak };
 
 for (const name of process.argv.slice(2)) {
   const started = performance.now();
-  SECTIONS[name as keyof typeof SECTIONS]();
+  await SECTIONS[name as keyof typeof SECTIONS]();
   console.log(`-- ${name} ${((performance.now() - started) / 1000).toFixed(1)} s`);
 }
-process.exit(failures > 0 ? 1 : 0);
+process.exit(report.failures > 0 ? 1 : 0);

@@ -27,14 +27,13 @@ import { at } from "../../src/base/invariant.ts";
 import { type AnyProgram, BUILT_IN } from "../../src/cli/programs/built-in.ts";
 import { interpretBlocks } from "../../src/codegen/block/interpret.ts";
 import { blockProgram } from "../../src/codegen/block/schedule.ts";
-import type { PlacedProgram } from "../../src/codegen/placed.ts";
 import { deviceClass, type WebgpuOptions } from "../../src/codegen/wgsl/description.ts";
 import type { Graph } from "../../src/ir/graph.ts";
-import { bytesOf, isFloat, type TypedArray } from "../../src/kernel/dtype.ts";
+import { isFloat, type TypedArray } from "../../src/kernel/dtype.ts";
 import { interpretKernel } from "../../src/kernel/interpret.ts";
 import { nativeTarget } from "../../src/node/native/target.ts";
 import { nodeGpu } from "../../src/node/webgpu.ts";
-import type { DeviceMemory, Target } from "../../src/runtime/device.ts";
+import type { Target } from "../../src/runtime/device.ts";
 import { Executable } from "../../src/runtime/executable.ts";
 import { wasmTarget } from "../../src/runtime/wasm-target.ts";
 import type { GpuDevice } from "../../src/runtime/webgpu/gpu.ts";
@@ -43,13 +42,12 @@ import type { AnyFunction } from "../../src/trace/function.ts";
 import { tensor } from "../../src/trace/literal.ts";
 import type { Tensor } from "../../src/trace/tensor.ts";
 import { flatten } from "../../src/trace/tree.ts";
+import { DeviceReport, difference, wrongSamples } from "./device-report.ts";
 import { type KernelSample, kernelOps, kernelSamples } from "./kernel-samples.ts";
 import { randomGraph, randomInputs } from "./random-graph.ts";
 import { looped, randomCase } from "./random-loops.ts";
 import { runGraph } from "./run-graph.ts";
 import { runGraphLater } from "./run-graph-later.ts";
-
-const ALIGNMENT = 256;
 
 const FLAGS = (process.env.FLAGS ?? "").split(";").filter((flag) => flag !== "");
 const gpu = await nodeGpu(process.env.WEBGPU_PACKAGE, FLAGS);
@@ -68,19 +66,7 @@ function optionsOf({ description: { key = "" } }: Target): WebgpuOptions {
   return JSON.parse(key.slice(key.indexOf("{"))) as WebgpuOptions;
 }
 
-/** First element in which two arrays differ, or -1; NaN equals NaN whatever its bits. */
-function difference(a: TypedArray, b: TypedArray): number {
-  for (let i = 0; i < a.length; i++) if (!Object.is(a[i], b[i])) return i;
-  return a.length === b.length ? -1 : Math.min(a.length, b.length);
-}
-
-let failures = 0;
-
-function report(name: string, wrong: readonly string[], of: number): void {
-  failures += wrong.length;
-  console.log(`${name}: ${of - wrong.length} of ${of} equal`);
-  for (const line of wrong.slice(0, 20)) console.log(`  ${line}`);
-}
+const report = new DeviceReport();
 
 // ---- samples ------------------------------------------------------------------------------------------------------
 
@@ -98,7 +84,8 @@ async function compareSamples(name: string, target: Target): Promise<void> {
   const all = kernelOps
     .flatMap((op) => kernelSamples(op, target.description))
     .filter(({ kernel }) => kernel.operands.every(({ dtype }) => own.has(dtype)));
-  report(name, await wrongSamples(target, all), all.length);
+  const options = optionsOf(target);
+  report.compared(name, await wrongSamples(target, all, (sample) => expected(sample, options)), all.length);
 }
 
 /** What the operands of a kernel are after it: of a target that fuses, as block programs define it. */
@@ -107,56 +94,6 @@ function expected({ kernel, storage }: KernelSample, options: WebgpuOptions): re
   if (options.fma) interpretBlocks(blockProgram(kernel, deviceClass(options)), buffers);
   else interpretKernel(kernel, buffers as never);
   return buffers;
-}
-
-async function wrongSamples(target: Target, all: readonly KernelSample[]): Promise<readonly string[]> {
-  const options = optionsOf(target);
-  let top = 0;
-  const kernels = all.map(({ kernel }) => {
-    const addresses = kernel.operands.map(({ elements, dtype }) => {
-      const address = top;
-      top += Math.ceil((elements * bytesOf(dtype)) / ALIGNMENT + 1) * ALIGNMENT;
-      return address;
-    });
-    return { kernel, addresses };
-  });
-  const placed = { kernels, copies: [], base: 0, plan: { height: top } } as unknown as PlacedProgram;
-  const started = performance.now();
-  const machine = target.load(placed, { stepwise: false });
-  machine.memory.fill(0, top, 0xa5);
-  all.forEach((sample, s) => {
-    sample.storage().forEach((data, i) => {
-      if (sample.kernel.operands[i]?.role !== "in") return;
-      const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-      machine.memory.write(at(at(kernels, s).addresses, i), bytes.length, (into) => into.set(bytes));
-    });
-  });
-  machine.run();
-  const wrong: string[] = [];
-  for (const [s, sample] of all.entries()) {
-    const { addresses } = at(kernels, s);
-    wrong.push(...(await wrongIn(sample, { want: expected(sample, options), addresses, memory: machine.memory })));
-  }
-  const ms = (performance.now() - started).toFixed(0);
-  console.log(`${machine.kernelFunctions} modules compiled and run in ${ms} ms`);
-  return wrong;
-}
-
-interface Ran {
-  readonly want: readonly TypedArray[];
-  readonly addresses: readonly number[];
-  readonly memory: DeviceMemory;
-}
-
-async function wrongIn({ name, outputs }: KernelSample, ran: Ran): Promise<readonly string[]> {
-  for (const output of outputs) {
-    const want = at(ran.want, output);
-    const got = want.slice();
-    new Uint8Array(got.buffer).set(await ran.memory.read(at(ran.addresses, output), want.byteLength));
-    const i = difference(got, want);
-    if (i >= 0) return [`${name}: element ${i} of ${want.length} is ${got[i]}, not ${want[i]}`];
-  }
-  return [];
 }
 
 // ---- graphs -------------------------------------------------------------------------------------------------------
@@ -175,7 +112,7 @@ async function graphs(): Promise<void> {
       const bad = want.findIndex((expected, i) => difference(at(got, i) as TypedArray, expected) >= 0);
       if (bad >= 0) wrong.push(`graph ${seed}, result ${bad}`);
     }
-    report(name, wrong, all.length);
+    report.compared(name, wrong, all.length);
   };
   const seeds = Array.from({ length: 25 }, (_, seed) => seed);
   await compared(
@@ -241,7 +178,7 @@ async function comparePrograms(how: string, target: Target, other: Target): Prom
       const e = difference(at(got.state, i), tensor);
       return e < 0 ? [] : [`tensor ${i}, element ${e}: ${at(got.state, i)[e]}, not ${tensor[e]}`];
     });
-    report(`${program.name} after 3 steps (${how})`, wrong, want.state.length);
+    report.compared(`${program.name} after 3 steps (${how})`, wrong, want.state.length);
     console.log(`  losses ${got.losses.join(", ")}; arena ${grouped(got.arenaBytes)} bytes`);
   }
 }
@@ -386,4 +323,4 @@ for (const name of process.argv.slice(2)) {
   await SECTIONS[name as keyof typeof SECTIONS]();
   console.log(`-- ${name} ${((performance.now() - started) / 1000).toFixed(1)} s`);
 }
-process.exit(failures > 0 ? 1 : 0);
+process.exit(report.failures > 0 ? 1 : 0);
