@@ -5,10 +5,12 @@
 import { describe, expect, it } from "vitest";
 import { conv2d } from "../src/api/conv.ts";
 import {
+  type AttentionOptions,
   attention,
   crossEntropy,
   layerNorm,
   matmul,
+  random,
   spec,
   split,
   type Tensor,
@@ -247,6 +249,38 @@ describe("a budget that recomputation alone meets slowly", () => {
     expect(report?.strips).toBeGreaterThanOrEqual(2);
     expect(cut.program.steps.length).toBeLessThan(whole.program.steps.length);
   });
+});
+
+describe("attention whose weights depend on their places", () => {
+  const attended = (options: AttentionOptions): Graph => {
+    const type = spec([4, 2, 256, 4]);
+    const fn = (q: Tensor, k: Tensor, v: Tensor) => attention(q.sin().cos(), k, v.relu(), options).sin();
+    return graphOf(fn, [type, type, type]);
+  };
+  /** The last values are infinite: a mask that is causal hides them from all queries but the last. */
+  const infinite = (param: Value, i: number): Float64Array => {
+    const drawn = inputs(CLASSES)(param, i % 4);
+    return i % 4 === 2 ? drawn.fill(Number.POSITIVE_INFINITY, -4) : drawn;
+  };
+  const dropout = { dropout: 0.5, key: random.key(0) };
+
+  for (const [name, options] of Object.entries({
+    "zeros beyond a line": { causal: true, form: "stored" },
+    "dropout by the numbers of pairs": { form: "streamed", ...dropout },
+    "both, stored": { causal: true, form: "stored", ...dropout },
+  } satisfies Record<string, AttentionOptions>)) {
+    it(`has the bits of the whole in every region: ${name}`, () => {
+      const whole = attended(options);
+      const cut = [1, Number.POSITIVE_INFINITY].flatMap((wide) => [...allStrips(whole, description, [2], wide)]);
+      const graphs = [whole, ...cut.map(({ graph }) => graph)];
+      const { length } = whole.params;
+      const made = runGraph(at(plainTargets, 0).target(), together(graphs), (param, i) => infinite(param, i % length));
+      for (const [i, { value, axis }] of cut.entries()) {
+        expect(made[i + 1], `${value.name} along ${axis}`).toEqual(made[0]);
+      }
+      expect(cut.length).toBeGreaterThan(0);
+    });
+  }
 });
 
 /** A loss whose scores take 6 MiB, and whose arguments take less than 300 KiB. */

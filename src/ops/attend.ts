@@ -341,8 +341,12 @@ function backwardGraph(types: readonly TensorType[], attrs: AttendAttrs): Graph 
 const isNumber = (inputs: readonly TensorType[], needed: number, attrs: AttendAttrs): boolean =>
   inputs.length >= needed && moreInputs(inputs, needed, attrs).end === inputs.length;
 
-/** Cut along a batch axis, or along heads that do not share keys; a mask is whole where it repeats. */
+/**
+ * Cut along a batch axis, or along heads that do not share keys; a mask is whole where it repeats. With dropout there is no cut:
+ * pairs draw by their number among all scores.
+ */
 const attendStrips: StripForms<AttendAttrs> = (inputs, outputs, attrs) => {
+  if (attrs.rate > 0) return [];
   const rank = at(inputs, 0).shape.length;
   const batches = Array.from({ length: attendShape(inputs).group === 1 ? rank - 2 : rank - 3 }, (_, axis) => axis);
   const cut = ({ shape }: TensorType, axis: number): number | null =>

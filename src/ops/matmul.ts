@@ -256,11 +256,13 @@ const CHAINED = 64;
 
 /**
  * Cut along a batch axis, along rows or columns of the result, or along the depth: then one product a run, which is how the
- * runs of the whole depth are added up. Lines beyond which factors are zero are not those of a strip, except in batches.
+ * runs of the whole depth are added up. A side with a line beyond which it is zero is cut in batches alone: elsewhere the line
+ * differs from strip to strip, and without it zeros would be multiplied with what may be infinite.
  */
 const matmulStrips: StripForms<MatmulAttrs> = (inputs, [y], attrs) => {
   const rank = y?.shape.length ?? 0;
-  const { ta, tb } = attrs;
+  const { ta, tb, xNonzero = [], wNonzero = [] } = attrs;
+  const [isFullX, isFullW] = [xNonzero.length === 0, wNonzero.length === 0];
   const plain = { ta, tb };
   const [rows, cols] = [rank - 2, rank - 1];
   const batch = Array.from({ length: rows }, (_, axis) => sameAttrs([axis, axis], [axis], attrs));
@@ -279,22 +281,18 @@ const matmulStrips: StripForms<MatmulAttrs> = (inputs, [y], attrs) => {
       );
     });
   const inRuns = (strips: number): MatmulAttrs | null => (isExact && (k / strips) % run === 0 ? plain : null);
+  const onto: StripForm["onto"] = (b, sum, own) => {
+    const strip = contraction(
+      own.map(({ type }) => type),
+      attrs,
+    );
+    return strip.k % CHAINED === 0 ? b.call(matmulOnto, [sum, ...own], plain) : null;
+  };
   return [
     ...batch,
-    sameAttrs([xRows, null], [rows], plain),
-    sameAttrs([null, wCols], [cols], plain),
-    {
-      ...{ inputs: [xDepth, wDepth], outputs: [null], attrs: inRuns, parts },
-      onto: (b, sum, inputs) =>
-        contraction(
-          inputs.map(({ type }) => type),
-          attrs,
-        ).k %
-          CHAINED ===
-        0
-          ? b.call(matmulOnto, [sum, ...inputs], plain)
-          : null,
-    },
+    ...(isFullX ? [sameAttrs([xRows, null], [rows], { ...plain, wNonzero })] : []),
+    ...(isFullW ? [sameAttrs([null, wCols], [cols], { ...plain, xNonzero })] : []),
+    ...(isFullX && isFullW ? [{ inputs: [xDepth, wDepth], outputs: [null], attrs: inRuns, parts, onto }] : []),
   ];
 };
 
