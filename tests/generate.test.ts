@@ -131,6 +131,12 @@ describe("generate", () => {
     expect(await texts.generateAll(params, [4, 2], { ...options, seed: 2 })).not.toEqual(all);
   });
 
+  test("takes the highest score at temperatures that are too low for f32", async () => {
+    const of = (temperature: number) => texts.generateAll(params, [4, 2], { maxTokens: 8, temperature });
+    expect(await of(1e-40)).toEqual(await of(0));
+    expect(await of(Number.MIN_VALUE)).toEqual(await of(0));
+  });
+
   test("leaves parameters as they are, and takes others", async () => {
     const others = gpt.init(77);
     const before = await texts.generateAll(params, [3], { maxTokens: 20, temperature: 0 });
@@ -168,6 +174,11 @@ describe("generate", () => {
     const got = await own.generateAll(params, text.slice(0, 9), { maxTokens: 4, temperature: 0 });
     expect(got).toEqual(await texts.generateAll(params, text.slice(0, 9), { maxTokens: 4, temperature: 0 }));
     expect(prepared.traces()).toBe(2);
+    // also while a text is generated
+    const going = own.generate(params, text.slice(0, 9), { maxTokens: 4, temperature: 0 });
+    const first = (await going.next()).value;
+    await own.prepare(params);
+    expect([first, ...(await collected(going))]).toEqual(got);
     own.dispose();
   });
 
@@ -190,6 +201,9 @@ describe("generate", () => {
     expect(of([1], { topP: 0 })).toThrow(/topP is 0/);
     expect(of([1], { topP: 1.01 })).toThrow(/topP is 1.01/);
     expect(of([1], { seed: 0.5 })).toThrow(/seed is 0.5/);
+    for (const stop of [{}, "3", [1.5], null]) {
+      expect(of([1], { stop: stop as never })).toThrow(/generate: stop is/);
+    }
     expect(of([1], { whenFull: "slide" as never })).toThrow(/whenFull is/);
     expect(of([1], { maxToken: 3 } as never)).toThrow(/maxToken/);
     await expect(texts.generateAll(params, [11])).rejects.toThrow(/token 11, the vocabulary has 11/);

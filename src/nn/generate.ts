@@ -97,6 +97,9 @@ const PREPARE: OptionKinds<PrepareOptions> = { onProgress: "a function", signal:
 
 const DEFAULT_CHUNK = 32;
 
+/** Below it a draw is that of the highest score already; quotients of scores stay finite in f32. */
+const LEAST_TEMPERATURE = 1e-30;
+
 /** Milliseconds between two times that other tasks may run, as in `trainLoop`. */
 const YIELD_EVERY = 12;
 
@@ -149,11 +152,21 @@ function requireTokens(prompt: Iterable<number>): number[] {
   );
 }
 
+/** The tokens that end a text. */
+function stopsOf({ stop = [] }: GenerateOptions): ReadonlySet<number> {
+  const all = typeof stop === "number" ? [stop] : stop;
+  const isList =
+    typeof all === "object" && typeof (all as Partial<Iterable<number>> | null)?.[Symbol.iterator] === "function";
+  if (isList && [...all].every(Number.isSafeInteger)) return new Set(all);
+  return fail("InvalidArgument", `generate: stop is ${describe(stop)}`, "give a token number, or a list of them");
+}
+
 /** Options of one text, checked against its room. */
 function requireGenerate(options: GenerateOptions, prompt: number, capacity: number): { readonly maxTokens: number } {
   requireOptions("generate", options, GENERATE);
   requireSampling("generate", options);
   requireSignal("generate", options.signal);
+  stopsOf(options);
   const { whenFull = "error", maxTokens } = options;
   if (whenFull !== "error" && whenFull !== "restart") {
     fail("InvalidArgument", `generate: whenFull is ${describe(whenFull)}`, 'it is "error" or "restart"');
@@ -190,7 +203,7 @@ async function copiesOf<P extends Tree>(params: P): Promise<P> {
 
 /** A text that is read by a model: the state after its tokens. */
 class Reader<P extends Tree, C extends Tree> {
-  readonly #step: Step<P, C>;
+  readonly #step: StepFunction<P, C>;
   readonly #capacity: number;
   readonly #chunk: number;
   readonly #temperature: Tensor;
@@ -198,13 +211,17 @@ class Reader<P extends Tree, C extends Tree> {
   /** Tokens that the cache has. */
   tokens: number[] = [];
 
-  constructor(step: Step<P, C>, state: State<P, C>, sizes: { capacity: number; chunk: number; temperature: number }) {
+  constructor(
+    step: StepFunction<P, C>,
+    state: State<P, C>,
+    sizes: { capacity: number; chunk: number; temperature: number },
+  ) {
     this.#step = step;
     this.#state = state;
     this.#capacity = sizes.capacity;
     this.#chunk = sizes.chunk;
     // scores themselves decide where the temperature is 0
-    this.#temperature = tensor(sizes.temperature || 1);
+    this.#temperature = tensor(sizes.temperature === 0 ? 1 : Math.max(sizes.temperature, LEAST_TEMPERATURE));
   }
 
   #run(tokens: readonly number[], position: number, last: number): Row {
@@ -266,11 +283,11 @@ interface Text<P> {
 
 async function* tokensOf<P extends Tree, C extends Tree>(
   { params, prompt, options, maxTokens }: Text<P>,
-  step: Step<P, C>,
+  step: StepFunction<P, C>,
   { capacity, chunk, model }: { capacity: number; chunk: number; model: LanguageModel<P, C> },
 ): AsyncGenerator<number, void, undefined> {
-  const { temperature = 1, stop = [], onToken, signal } = options;
-  const stops = new Set(typeof stop === "number" ? [stop] : stop);
+  const { temperature = 1, onToken, signal } = options;
+  const stops = stopsOf(options);
   if (maxTokens === 0 || signal?.aborted) return;
   const state = { params: await copiesOf(params), cache: model.initCache(capacity) };
   const reader = new Reader(step, state, { capacity, chunk, temperature });
@@ -328,10 +345,12 @@ export function generator<P extends Tree, C extends Tree>(
   const compiling = compileOptions(more);
   const fn = stepOf(model);
   let step: Step<P, C> = compile(fn, compiling);
+  // a text goes on with what has been prepared in the meantime
+  const run: StepFunction<P, C> = (...args) => step(...args);
   const generate: TextGenerator<P>["generate"] = (params, given, of = {}) => {
     const prompt = requireTokens(given);
     const { maxTokens } = requireGenerate(of, prompt.length, capacity);
-    return tokensOf({ params, prompt, options: of, maxTokens }, step, { capacity, chunk, model });
+    return tokensOf({ params, prompt, options: of, maxTokens }, run, { capacity, chunk, model });
   };
   return {
     generate,
@@ -340,9 +359,9 @@ export function generator<P extends Tree, C extends Tree>(
       const state = { params, cache: model.initCache(capacity) };
       const sizes = chunk === 1 ? [1] : [chunk, 1];
       const lists = sizes.map((count) => stepArguments(state, count));
-      const before = step;
-      step = await compileEach(fn, lists, { ...compiling, ...of });
-      before.dispose();
+      const prepared = await compileEach(fn, lists, { ...compiling, ...of });
+      step.dispose();
+      step = prepared;
     },
     generateAll: async (params, prompt, of) => {
       const tokens: number[] = [];
