@@ -226,6 +226,12 @@ describe("bad input", () => {
     expect(make({ activation: "tanh" as never })).toThrow('mixtureOfExperts: activation "tanh"');
     const layer = make({})();
     expect(() => layer.apply(layer.init(0), tm.ones([2, 5]))).toThrow("made for 4 features, got 5");
+    const apply = (other: Partial<MixtureParams>, of = layer) =>
+      of.apply({ ...layer.init(0), ...other }, tm.ones([2, 4]));
+    expect(() => apply({ up: tm.ones([2, 4, 16]) })).toThrow("the parameter up is f32[2,4,16]");
+    expect(() => apply({ router: tm.ones([4, 2]) })).toThrow("the parameter router is f32[4,2]");
+    expect(() => apply({ gate: tm.ones([3, 4, 16]) })).toThrow("the parameter gate is f32[3,4,16]");
+    expect(() => apply({}, make({ gated: true })())).toThrow("the parameter gate is missing");
   });
 
   it("without tokens has no rows, and losses of zero", () => {

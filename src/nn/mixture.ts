@@ -15,6 +15,7 @@ import { matmul } from "../api/linear.ts";
 import { sum } from "../api/reduce.ts";
 import { expandDims, reshape } from "../api/shape.ts";
 import { at } from "../base/invariant.ts";
+import { type Shape, sameShape, shapeText, typeText } from "../ir/type.ts";
 import { groupedMatmul, permuteRows } from "../ops/grouped.ts";
 import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
@@ -119,6 +120,16 @@ function requireSizes({ experts, active, tile, capacity }: Sizes): void {
   );
 }
 
+/** Checks parameters by name: a product with other experts would read some of them, or none. */
+function requireParams(params: MixtureParams, shapes: Readonly<Record<string, Shape | null>>): void {
+  for (const [name, shape] of Object.entries(shapes)) {
+    const given = params?.[name as keyof MixtureParams];
+    if (shape === null ? given === undefined : given && sameShape(given.shape, shape)) continue;
+    const summary = `mixtureOfExperts: the parameter ${name} is ${given ? typeText(given) : "missing"}`;
+    fail("ShapeMismatch", summary, shape ? `give ${shapeText(shape)}, as init does` : "only a gated layer has it");
+  }
+}
+
 /** Rows of one expert under a capacity: no more than there are tokens. */
 function roomOf(tokens: number, { experts, active, capacity = 0 }: Sizes): number {
   return Math.min(tokens, Math.ceil((capacity * tokens * active) / experts));
@@ -177,6 +188,11 @@ export function mixtureOfExperts(features: number, options: MixtureOptions): Mix
     }),
     apply: (params, x) => {
       requireExtent("mixtureOfExperts", x, -1, ["features", features]);
+      const [up, down] = [
+        [experts, features, hidden],
+        [experts, hidden, features],
+      ];
+      requireParams(params, { router: [features, experts], up, gate: gated ? up : null, down });
       return asPart("mixtureOfExperts", () => {
         const tokens = reshape(x, [x.elements / features, features]);
         const count = at(tokens.shape, 0);
