@@ -303,6 +303,16 @@ describe("a budget below the operands of a step", () => {
     expect(got).toEqual(want);
   });
 
+  it("is met as well where logits have axes of batches and positions", () => {
+    const batches = graphOf(
+      gradients((h, w, y) => crossEntropy(matmul(h as Tensor, w as Tensor), y as Tensor), 2),
+      [spec([4, 512, 16]), spec([16, 768]), spec([4, 512], "i32")],
+    );
+    const [plan, got] = resultsWith(batches, { budgetBytes: 4 * MIB });
+    expect(stripReports(plan)).toMatchObject([{ strips: 4, wholeBytes: 6 * MIB }]);
+    expect(got).toEqual(resultsWith(batches, {})[1]);
+  });
+
   it("is met by a plan that says what it cut", () => {
     const { plan } = cut.placed;
     const [report, ...others] = stripReports(plan);

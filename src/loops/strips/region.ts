@@ -115,6 +115,15 @@ class Growth {
     return maker !== undefined && this.nodes.has(maker);
   }
 
+  /** Repeated wherever it is read, and not a view of what the region makes. */
+  #isApart(node: Node): boolean {
+    if (!this.#of.isRepeated(node)) return false;
+    return node.inputs.every((value) => {
+      const maker = this.#of.producers.get(value);
+      return !maker || !this.nodes.has(maker) || this.#isApart(maker);
+    });
+  }
+
   join(node: Node, form: StripForm): boolean {
     const known = this.nodes.get(node);
     if (known) return known === form;
@@ -149,7 +158,7 @@ class Growth {
         const form = this.formOf(maker, "outputs", maker.outputs.indexOf(value), axis);
         if (form && !this.join(maker, form)) return false;
       }
-      if (!isWide || !maker || !this.nodes.has(maker) || this.#of.isRepeated(maker)) continue;
+      if (!isWide || !maker || !this.nodes.has(maker) || this.#isApart(maker)) continue;
       for (const { node, input } of this.#of.users.get(value) ?? []) {
         const form = this.nodes.has(node) ? null : this.formOf(node, "inputs", input, axis);
         if (form && !this.join(node, form)) return false;
