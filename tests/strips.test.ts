@@ -6,11 +6,13 @@ import { describe, expect, it } from "vitest";
 import { conv2d } from "../src/api/conv.ts";
 import {
   type AttentionOptions,
+  arange,
   attention,
   crossEntropy,
   layerNorm,
   matmul,
   random,
+  scan,
   spec,
   split,
   type Tensor,
@@ -345,5 +347,41 @@ describe("a budget below the operands of a step", () => {
     );
     const refused = () => loadGraph(mixed, { target, memory: { budgetBytes: 4 * MIB } });
     expect(refused).toThrow(/in \d+ strips of [\d,]+ rows would fit/);
+  });
+});
+
+describe("a budget below the operands of a step of a loop", () => {
+  /** Three iterations over 2,048 rows, each of which makes 6 MiB of hidden values; and the gradients. */
+  const network = (x: Tensor, w: Tensor, v: Tensor): Tensor => {
+    const [last] = scan(
+      (h, scale) => [h.add(matmul(matmul(h, w).gelu(), v).mul(scale)), h.sum()] as const,
+      x,
+      arange(0, 3, 1, { dtype: "f32" }),
+    );
+    return last.square().mean();
+  };
+  const types = [spec([2048, 16]), spec([16, 768]), spec([768, 16])];
+  const bytes = (plan: Plan): number => plan.height;
+
+  it("is met in strips inside of its body, forward", () => {
+    const graph = graphOf(network, types);
+    const [whole, want] = resultsWith(graph, {});
+    const [cut, got] = resultsWith(graph, { budgetBytes: 3 * MIB });
+    expect(bytes(whole)).toBeGreaterThan(6 * MIB);
+    expect(bytes(cut)).toBeLessThanOrEqual(3 * MIB);
+    expect(got).toEqual(want);
+    expect(stripReports(cut)[0]?.strips).toBeGreaterThanOrEqual(2);
+  });
+
+  it("is met in strips inside of its body, backward too", () => {
+    const graph = graphOf(
+      gradients((x, w, v) => network(x as Tensor, w as Tensor, v as Tensor), 3),
+      types,
+    );
+    const [whole, want] = resultsWith(graph, {});
+    const [cut, got] = resultsWith(graph, { budgetBytes: 6 * MIB });
+    expect(bytes(whole)).toBeGreaterThan(12 * MIB);
+    expect(bytes(cut)).toBeLessThanOrEqual(6 * MIB);
+    expect(got).toEqual(want);
   });
 });

@@ -295,11 +295,20 @@ export class ProgramPlans {
 
   /** The program with its tightest parts in strips; null where there are none, or passes were given. */
   #strips(): GraphPlans | null {
-    if (this.#inStrips === undefined) {
-      const { graph, stored } = this.#commonPlans();
-      this.#inStrips = this.#tools.request.passes ? null : stripForm(graph, stored, this.#tools);
-    }
+    if (this.#inStrips === undefined) this.#inStrips = this.#tools.request.passes ? null : this.#newStrips();
     return this.#inStrips;
+  }
+
+  /** Where loops are reversed they hold few states: what their bodies hold is the limit then, which strips lower. */
+  #newStrips(): GraphPlans | null {
+    const { graph, stored } = this.#commonPlans();
+    const forms = this.#loopForms(auto)?.small.map((form) => form()) ?? [];
+    for (const form of [...forms, stored]) {
+      const source = form === stored ? graph : form.sourceOf(form.base);
+      const cut = source && stripForm(source, form, this.#tools);
+      if (cut) return cut;
+    }
+    return null;
   }
 
   /** The smallest plans, where they are within a budget: loops may be reversed in ways that no step of a search comes to. */

@@ -81,7 +81,18 @@ class Cutter {
   /** With the tightest step cut; null where it cannot be. */
   cut(): Graph | null {
     const tightest = widest(this.#all);
-    return tightest ? this.cutAt(tightest.step) : null;
+    return tightest ? (this.cutAt(tightest.step) ?? this.#cutInside(tightest.step)) : null;
+  }
+
+  /** With a part of each body of a loop or branch cut that can be, where the step is one; null where none can be. */
+  #cutInside({ writes, bodies = [] }: PlanStep): Graph | null {
+    const { graph, producers } = this.#of;
+    const node = writes.map((value) => producers.get(value)).find((maker) => maker?.regions.length === bodies.length);
+    const regions = node?.regions.map((region, i) => {
+      return new Cutter(region, footprints(at(bodies, i)), this.#tools).cut() ?? region;
+    });
+    if (!node || !regions || regions.every((region, i) => region === node.regions[i])) return null;
+    return { ...graph, nodes: graph.nodes.map((one) => (one === node ? { ...one, regions } : one)) };
   }
 
   /** With a part cut that makes or reads one of the largest values of a step; null where there is none. */
