@@ -78,8 +78,6 @@ describe("tidemark plan", () => {
     expect(figures.parameterBytes).toBe(4 * 124_439_808);
     expect(figures.arenaBytes).toBeGreaterThan(2 ** 32);
     expectRefusal(await tidemark("bench", "gpt2-small"), "TargetUnsupported: gpt2-small needs an arena of");
-    const short = await tidemark("plan", "gpt2-small", "--budget", "1GiB");
-    expectRefusal(short, "PlanInfeasible: gpt2-small needs");
   });
 
   it("explains a value or a buffer", async () => {
