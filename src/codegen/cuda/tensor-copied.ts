@@ -38,19 +38,24 @@ import type { CopiedPlan, CopiedSide } from "./copied-plan.ts";
 import { CUDA_DIALECT, vectorCopy } from "./dialect.ts";
 import { type TensorPlan, TILE_DEPTH, TILE_ROWS } from "./tensor-plan.ts";
 import { inFours, isWordFloat } from "./tensor-side.ts";
+import {
+  CONSUMERS,
+  DESCRIPTOR_FORM,
+  declareStages,
+  ROW_BYTES,
+  setBarriers,
+  sharedBytesOf,
+  stageBytes,
+  tileOrder,
+} from "./tensor-stages.ts";
 
-const CONSUMERS = 256;
 /** A warp, of which one thread works. */
 const PRODUCERS = 32;
-/** Bytes of a row of a stage. */
-const ROW_BYTES = 4 * TILE_DEPTH;
 /** Fours of a thread whose results are computed together: all are read before any is stored. Fewer where they are many. */
 const TOGETHER = 4;
 const MANY = 3;
 /** Calls for one sum up to which every batch has code of its own; more would not fit into the cache of instructions. */
 const MOST_WRITTEN_OUT = 24;
-/** Before stages, so that they start at a multiple. */
-const SLACK = 1024;
 
 /** A part of an operand as the copy engine sees it: rows of f32 at a distance, of which it copies boxes. */
 export interface TensorMap {
@@ -172,15 +177,12 @@ class CopiedPrinter {
     return [{ operand: scratch, index, value: { kind: "acc", dtype: "f32" } }];
   }
 
-  /** The smaller side is read again and again from the cache, so its tiles come first. */
   get #grid(): readonly LoopVar[] {
-    const tiles = [this.#rowTile, this.#colTile];
-    const order = this.#nest.rows.extent <= this.#nest.cols.extent ? tiles.reverse() : tiles;
-    return live([this.#part, ...order]);
+    return live([this.#part, ...tileOrder(this.#nest, this.#rowTile, this.#colTile)]);
   }
 
   get #stageBytes(): number {
-    return (TILE_ROWS + this.#copied.cols) * ROW_BYTES;
+    return stageBytes(this.#copied.cols);
   }
 
   /** For every tile of the block: where it is, and how many steps its part has. */
@@ -220,7 +222,7 @@ class CopiedPrinter {
     line("const int group = threadIdx.x / 128;");
     line(`const idx ${this.#printer.counter(this.#thread)} = threadIdx.x;`);
     line("u32 parity = 0, number = 0, before = 0;");
-    line("const u64 form = (u64)1 << 62 | (u64)64 << 32 | (u64)1 << 16;");
+    line(DESCRIPTOR_FORM);
     this.#tiles(() => {
       line(`f32 sum[${cols / 2}];`);
       this.#code.block("for (int step = 0; step < steps; step++)", () => {
@@ -351,16 +353,8 @@ class CopiedPrinter {
 
   print(): CopiedText {
     const { cols, stages } = this.#copied;
-    const line = (text: string): void => this.#code.line(text);
-    line("extern __shared__ char raw[];");
-    line(`const u32 stages = (shared_address(raw) + ${SLACK - 1}) & ~${SLACK - 1}u;`);
-    line(`const u32 full = stages + ${stages * this.#stageBytes}, empty = full + ${8 * stages};`);
-    this.#code.block("if (threadIdx.x == 0)", () => {
-      const init = `barrier_init(full + 8 * i, 1); barrier_init(empty + 8 * i, ${CONSUMERS / 32});`;
-      line(`for (int i = 0; i < ${stages}; i++) { ${init} }`);
-      line('asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");');
-    });
-    line("__syncthreads();");
+    declareStages(this.#code, stages, cols);
+    setBarriers(this.#code, stages, 1);
     this.#code.block(`if (threadIdx.x >= ${CONSUMERS})`, () => this.#produce());
     this.#code.block("else", () => this.#multiply());
     const used = memoriesIn(this.#statements);
@@ -381,7 +375,7 @@ class CopiedPrinter {
       operands: pointers.map(({ memory }) => memory.operand),
       blocks: Math.min(product(this.#grid), this.#copied.blocks),
       threads: CONSUMERS + PRODUCERS,
-      sharedBytes: SLACK + stages * (this.#stageBytes + 16),
+      sharedBytes: sharedBytesOf(stages, cols),
     };
   }
 }

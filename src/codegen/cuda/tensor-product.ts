@@ -36,16 +36,21 @@ import type { TensorMap } from "./tensor-copied.ts";
 import { type TensorPlan, TILE_DEPTH, TILE_ROWS } from "./tensor-plan.ts";
 import { type Side, SideReads } from "./tensor-reads.ts";
 import { type Alignment, neighbours, placeOf } from "./tensor-side.ts";
+import {
+  CONSUMERS,
+  DESCRIPTOR_FORM,
+  declareStages,
+  ROW_BYTES,
+  setBarriers,
+  sharedBytesOf,
+  stageBytes,
+  tileOrder,
+} from "./tensor-stages.ts";
 
-const CONSUMERS = 256;
-/** Bytes of a row of a stage. */
-const ROW_BYTES = 128;
 /** Floats after each row of the tile of sums: rows of neighbouring threads in different banks. */
 const PADDING = 8;
 /** Rows of a column whose results a thread computes together: all are read before any is stored. */
 const TOGETHER = 4;
-/** Before stages, so that they start at a multiple. */
-const SLACK = 1024;
 
 const TENSOR_DIALECT: Dialect = { ...CUDA_DIALECT, copy: vectorCopy };
 
@@ -122,15 +127,12 @@ class TensorPrinter {
     };
   }
 
-  /** The smaller side is read again and again from the cache, so its tiles come first. */
   get #grid(): readonly LoopVar[] {
-    const tiles = [this.#left.tile, this.#right.tile];
-    const order = this.#nest.rows.extent <= this.#nest.cols.extent ? tiles.reverse() : tiles;
-    return live([this.#part, ...this.#nest.batch, ...order]);
+    return live([this.#part, ...this.#nest.batch, ...tileOrder(this.#nest, this.#left.tile, this.#right.tile)]);
   }
 
   get #stageBytes(): number {
-    return (TILE_ROWS + this.#plan.cols) * ROW_BYTES;
+    return stageBytes(this.#plan.cols);
   }
 
   #emit(statements: readonly Statement[]): void {
@@ -253,7 +255,7 @@ class TensorPrinter {
       line("__syncthreads();");
     }
     line("u32 parity = 0, number = 0, before = 0;");
-    line("const u64 form = (u64)1 << 62 | (u64)64 << 32 | (u64)1 << 16;");
+    line(DESCRIPTOR_FORM);
     if (this.#left.across) line("u32 corner[4]; across_corners(corner, group);");
     this.#code.block("for (int step = 0; step < steps; step++)", () => {
       line("barrier_wait(full + 8 * number, parity);");
@@ -395,20 +397,13 @@ class TensorPrinter {
   }
 
   print(): TensorText {
-    const { producers, stages } = this.#plan;
+    const { cols, producers, stages } = this.#plan;
     const line = (text: string): void => this.#code.line(text);
-    line("extern __shared__ char raw[];");
-    line(`const u32 stages = (shared_address(raw) + ${SLACK - 1}) & ~${SLACK - 1}u;`);
-    line(`const u32 full = stages + ${stages * this.#stageBytes}, empty = full + ${8 * stages};`);
+    declareStages(this.#code, stages, cols);
     line(`f32 *${at(this.#names, this.#sums)} = (f32 *)(raw + (stages - shared_address(raw)));`);
     this.#printer.splitBlock(this.#grid, "(idx)blockIdx.x");
     this.#limits();
-    this.#code.block("if (threadIdx.x == 0)", () => {
-      const init = `barrier_init(full + 8 * i, ${producers / 32 + (this.#left.across ? 1 : 0)}); barrier_init(empty + 8 * i, ${CONSUMERS / 32});`;
-      line(`for (int i = 0; i < ${stages}; i++) { ${init} }`);
-      line('asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");');
-    });
-    line("__syncthreads();");
+    setBarriers(this.#code, stages, producers / 32 + (this.#left.across ? 1 : 0));
     line(`const idx ${this.#printer.counter(this.#thread)} = threadIdx.x;`);
     if (this.#nest.start) this.#begin(this.#nest.start);
     this.#code.block(`if (threadIdx.x >= ${CONSUMERS})`, () => {
@@ -438,7 +433,7 @@ class TensorPrinter {
       operands: pointers.map(({ memory }) => memory.operand),
       grid: this.#grid,
       threads: CONSUMERS + producers,
-      sharedBytes: SLACK + stages * (this.#stageBytes + 16),
+      sharedBytes: sharedBytesOf(stages, this.#plan.cols),
       ...(across ? { maps: [across] } : {}),
     };
   }
