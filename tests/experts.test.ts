@@ -225,6 +225,8 @@ describe("bad input", () => {
     expect(make({ capacity: 0 })).toThrow("mixtureOfExperts: capacity 0");
     expect(make({ activation: "tanh" as never })).toThrow('mixtureOfExperts: activation "tanh"');
     const layer = make({})();
+    for (const tokens of [-1, 1.5])
+      expect(() => layer.rows(tokens)).toThrow(`mixtureOfExperts: rows of ${tokens} tokens`);
     expect(() => layer.apply(layer.init(0), tm.ones([2, 5]))).toThrow("made for 4 features, got 5");
     const apply = (other: Partial<MixtureParams>, of = layer) =>
       of.apply({ ...layer.init(0), ...other }, tm.ones([2, 4]));

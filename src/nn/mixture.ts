@@ -178,8 +178,14 @@ export function mixtureOfExperts(features: number, options: MixtureOptions): Mix
     return reshape(product(gate ? mul(inner, product(all, gate)) : inner, down), rows.shape);
   };
   return {
-    rows: (tokens) =>
-      sizes.capacity === undefined ? exactRows(tokens, active, experts, sizes.tile) : experts * roomOf(tokens, sizes),
+    rows(tokens) {
+      if (!Number.isInteger(tokens) || tokens < 0) {
+        fail("InvalidArgument", `mixtureOfExperts: rows of ${String(tokens)} tokens`, "tokens are a whole number ≥ 0");
+      }
+      return sizes.capacity === undefined
+        ? exactRows(tokens, active, experts, sizes.tile)
+        : experts * roomOf(tokens, sizes);
+    },
     init: (key) => ({
       router: weight(features, experts)(partKey(key, 0), [features, experts], dtype),
       up: inward(partKey(key, 1), [experts, features, hidden], dtype),
