@@ -1,6 +1,6 @@
 
-
-static NOINLINE void tide_kernel_0(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2) {
+// section: function
+FUNCTION void tide_kernel_0(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2) {
   for (idx unit_3 = lo; unit_3 < hi; unit_3++) {
     const idx i0_4 = unit_3;
     f32x8 acc_5[2];
@@ -44,7 +44,8 @@ static NOINLINE void tide_kernel_0(idx lo, idx hi, int thread, f32 *s_1, f32 *s_
     s_2[i0_4] = sum_24[0];
   }
 
-static NOINLINE void tide_kernel_1(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2) {
+// section: function
+FUNCTION void tide_kernel_1(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2) {
   if (hi == 20) {
     for (idx column_3 = lo; column_3 < (hi < 16 ? hi : 16); column_3 += 8) {
       f32x8 acc_4[1];
@@ -78,7 +79,8 @@ static NOINLINE void tide_kernel_1(idx lo, idx hi, int thread, f32 *s_1, f32 *s_
     }
   }
 
-static NOINLINE void tide_kernel_2(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2) {
+// section: function
+FUNCTION void tide_kernel_2(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2) {
   idx i0_3 = lo;
   for (; i0_3 + 4 <= hi; i0_3 += 4) {
     f32x8 acc_4 = f32x8_of(0.0f);

@@ -36,8 +36,8 @@ export function vectorType(dtype: ScalarType, lanes: number): string {
   return `${dtype}x${lanes}`;
 }
 
-/** Adds a C function, or other text, to the file under a name, once. */
-export type ShareFunction = (name: string, text: () => string) => void;
+/** Adds a section of C text to the file under a name, once: functions with addresses of their own, or what others include. */
+export type ShareFunction = (name: string, kind: "function" | "inline", text: () => string) => void;
 
 /** The C file that functions are written into: its options, and the function that adds shared definitions. */
 export interface CFile {

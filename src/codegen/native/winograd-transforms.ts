@@ -79,7 +79,7 @@ function imageText(v: string, lanes: number): string {
     [...half, ...half.map((i) => lanes + i)].map((i) => i + lanes / 2),
   ];
   const at = (offset: number): string => `*(const ${v}u *)(q + ${offset})`;
-  return `static NOINLINE void tide_winograd_image(const f32 *p, idx ld, idx tiles, f32 *v, idx step, f32 *rows) {
+  return `FUNCTION void tide_winograd_image(const f32 *p, idx ld, idx tiles, f32 *v, idx step, f32 *rows) {
   for (idx x = 0; x < ${TILE} * tiles + 2; x += ${lanes}) {
     ${v} d[${SPAN}], o[${SPAN}];
     for (int i = 0; i < ${SPAN}; i++) d[i] = *(const ${v}u *)(p + i * ld + x);
@@ -108,7 +108,7 @@ function imageText(v: string, lanes: number): string {
  * goes to u[ξ · step + c · L]. Flipped weights start at their last tap and have a negative `tap`.
  */
 function weightsText(v: string, lanes: number): string {
-  return `static NOINLINE void tide_winograd_weights(const f32 *w, idx tap, idx count, f32 *u, idx step) {
+  return `FUNCTION void tide_winograd_weights(const f32 *w, idx tap, idx count, f32 *u, idx step) {
   for (idx c = 0; c < count; c++, w += ${lanes}, u += ${lanes}) {
     ${v} h[3][${SPAN}], g[3], o[${SPAN}];
     for (int j = 0; j < 3; j++) {
@@ -135,7 +135,7 @@ function sumsText(v: string, lanes: number): string {
       const at = first + Math.floor(i / (2 * by)) * by + (i % by);
       return Math.floor(i / by) % 2 === 0 ? at : lanes + at;
     });
-  return `static NOINLINE void tide_winograd_sums(const f32 *m, idx step, idx tiles, f32 *o, idx ld) {
+  return `FUNCTION void tide_winograd_sums(const f32 *m, idx step, idx tiles, f32 *o, idx ld) {
   for (idx t = 0; t < tiles; t += ${lanes}) {
     ${v} y[${SPAN}][${TILE}], d[${SPAN}], e[${TILE}];
     for (int j = 0; j < ${SPAN}; j++) {
@@ -171,7 +171,7 @@ export function winogradText(lanes: number): string {
  */
 export function winogradWeightsText(lanes: number): string {
   const v = vectorName("f32", lanes);
-  const transform = (name: string, axis: string, span: number): string => `static NOINLINE void ${name}(
+  const transform = (name: string, axis: string, span: number): string => `FUNCTION void ${name}(
     const f32 *p, idx ld, idx tiles, f32 *v, idx width, idx step) {
   for (idx t = 0; t < tiles; t++, p += ${TILE * lanes}, v += width) {
     ${v} h[${span}][${SPAN}], d[${span}], o[${SPAN}];
@@ -201,7 +201,7 @@ INLINE void tide_winograd_seen_g(const ${v} *m, ${v} *o) {
 ${imageAxis(v).replace("tide_winograd_b", "tide_winograd_tiles_b")}
 ${transform("tide_winograd_tiles", "tide_winograd_tiles_b", SPAN)}
 ${transform("tide_winograd_seen", "tide_winograd_seen_a", TILE)}
-static NOINLINE void tide_winograd_weight_sums(const f32 *m, idx step, idx count, f32 *o) {
+FUNCTION void tide_winograd_weight_sums(const f32 *m, idx step, idx count, f32 *o) {
   for (idx c = 0; c < count; c += ${lanes}) {
     ${v} h[${SPAN}][3], d[${SPAN}], g[3];
     for (int j = 0; j < ${SPAN}; j++) {

@@ -86,7 +86,7 @@ class WeightsEmitter {
     const { share } = this.file;
     shareVectors(share, "f32", plan.lanes);
     sharePacking(share, "f32", plan.lanes);
-    share("tide_winograd_to_weights", () => winogradWeightsText(plan.lanes));
+    share("tide_winograd_to_weights", "function", () => winogradWeightsText(plan.lanes));
   }
 
   /** Names for the parts of this thread's workspace. Rows have nothing around them; see emitImageRow. */

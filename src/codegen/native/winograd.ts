@@ -69,7 +69,7 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
     const { share } = this.file;
     shareVectors(share, "f32", plan.lanes);
     if (["transposed", "computed-transposed", "permuted"].includes(plan.v.kind)) sharePacking(share, "f32", plan.lanes);
-    share("tide_winograd", () => winogradText(plan.lanes));
+    share("tide_winograd", "function", () => winogradText(plan.lanes));
   }
 
   /** Names for the parts of this thread's workspace. */
