@@ -39,6 +39,11 @@ export interface PlanningOptions {
    */
   readonly static?: readonly number[];
   /**
+   * Positions of arguments that stay in the arena between calls, the weights of a network: the same tensors are not copied into it
+   * again, whatever else the program needs. Without it they are copied where the plan has used their place for something else.
+   */
+  readonly resident?: readonly number[];
+  /**
    * The most bytes that the arena may take: `"64MB"`, `"16MiB"` or a number; what does not fit is recomputed. `"min"`:
    * as few as possible.
    */
@@ -95,6 +100,7 @@ export interface CompileOptions extends PlanningOptions {
 export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
   donate: "anything",
   static: "anything",
+  resident: "anything",
   memory: "anything",
   maxSlowdown: "anything",
   effort: "a text",
@@ -122,6 +128,7 @@ export interface CompileRequest extends PlanRequest {
   /** Positions of arguments. Whether a call has them shows when it is made. */
   readonly donate: readonly number[];
   readonly static: readonly number[];
+  readonly resident: readonly number[];
   readonly target: TargetName | Target;
   readonly products: Products | undefined;
   readonly threads: number | undefined;
@@ -154,7 +161,14 @@ function parsed(caller: string, options: PlanningOptions): CompileRequest {
   requireTarget(caller, options);
   requirePositions(caller, "donate", options.donate);
   requirePositions(caller, "static", options.static);
-  const { donate = [], static: constant = [], target = DEFAULT_TARGET, cache = true, validate = false } = options;
+  requirePositions(caller, "resident", options.resident);
+  const { donate = [], static: constant = [], resident = [] } = options;
+  const both = resident.find((n) => donate.includes(n));
+  if (both !== undefined) {
+    const help = "donate it if a result replaces it, else make it resident";
+    fail("InvalidArgument", `${caller}: argument ${both} is donated and resident`, help);
+  }
+  const { target = DEFAULT_TARGET, cache = true, validate = false } = options;
   const { threads, products, costs, solver, progress, name } = options;
   if (solver !== undefined && typeof solver?.family !== "function") {
     const help =
@@ -162,12 +176,26 @@ function parsed(caller: string, options: PlanningOptions): CompileRequest {
     fail("InvalidArgument", `${caller}: solver is ${describe(solver)}`, help);
   }
   return {
-    ...{ memory, donate, static: constant, target, products, threads, costs, solver, progress, cache, name, validate },
+    ...{
+      memory,
+      donate,
+      static: constant,
+      resident,
+      target,
+      products,
+      threads,
+      costs,
+      solver,
+      progress,
+      cache,
+      name,
+      validate,
+    },
     ...{ passes: undefined, programs: MOST_PROGRAMS, checkNaN: false },
   };
 }
 
-function requirePositions(name: string, option: "donate" | "static", given: unknown = []): void {
+function requirePositions(name: string, option: "donate" | "static" | "resident", given: unknown = []): void {
   const positions = Array.isArray(given) ? (given as readonly unknown[]) : null;
   if (positions?.every((n) => Number.isInteger(n) && (n as number) >= 0)) return;
   const got = positions ? JSON.stringify(positions) : describe(given);

@@ -98,14 +98,15 @@ export class Arena {
     return storage;
   }
 
-  /** A program is about to run: what lives where it has no slot for it is moved out. */
-  enter(tenant: Tenant): void {
-    if (this.#tenant === tenant) return;
+  /** A program is about to run: what lives where it has no slot for it is moved out. Whether it also was the last that ran. */
+  enter(tenant: Tenant): boolean {
+    if (this.#tenant === tenant) return true;
     this.#tenant = tenant;
     for (const [address, { bytes }] of this.#residents) {
       if (address >= tenant.height || tenant.slots.get(address) === bytes) continue;
       this.vacate(address);
     }
+    return false;
   }
 
   /** An address is needed for something else: a tensor there goes on in an array of its own. */
