@@ -124,6 +124,7 @@ export class LoadedProgram {
       pending.push({ param: i, write: this.#writerOf(storage, i) });
     });
     this.#consume(storages);
+    arena.begin();
     for (const { param, write } of pending) {
       const { type, address } = at(this.#params, param);
       // One without elements has the address of its neighbour.
@@ -168,7 +169,7 @@ export class LoadedProgram {
     return this.#results.map(({ type, address }, i) => {
       const param = this.#replaces.get(i);
       if (param !== undefined) return new Tensor(arena.put(type, at(this.#params, param).address));
-      return new Tensor(arena.result(type, address));
+      return new Tensor(arena.output(type, address));
     });
   }
 }

@@ -94,7 +94,15 @@ export interface CompileOptions extends PlanningOptions {
   readonly programs?: number;
   /** For finding faults: runs operation by operation and throws where NaN first appears. Slow; nothing is donated. */
   readonly checkNaN?: boolean;
+  /**
+   * `"borrowed"`: results stay in the arena and are valid until the next call, which `borrow()` reads without a copy; reading them
+   * later throws `StaleResult`. Default: `"copied"`, in arrays of their own. State that is donated stays in the arena either way.
+   */
+  readonly results?: Results;
 }
+
+/** Where a call's results are. */
+export type Results = "copied" | "borrowed";
 
 /** @internal */
 export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
@@ -121,6 +129,7 @@ const COMPILE_OPTIONS: OptionKinds<CompileOptions> = {
   ...PLANNING_OPTIONS,
   programs: "a number",
   checkNaN: "a boolean",
+  results: "a text",
 };
 
 /** The options of `plan` or `compile`, parsed. @internal */
@@ -136,6 +145,7 @@ export interface CompileRequest extends PlanRequest {
   /** How many are kept. */
   readonly programs: number;
   readonly checkNaN: boolean;
+  readonly results: Results;
 }
 
 /** Checks options as `plan` has them; `caller` is named in errors. @internal */
@@ -147,13 +157,16 @@ export function parsePlanning(caller: string, options: PlanningOptions): Compile
 /** Checks options as `compile` has them; `caller` is named in errors, and `more` are options of its own. @internal */
 export function parseCompile(caller: string, options: CompileOptions, more: OptionKinds<object> = {}): CompileRequest {
   requireOptions(caller, options, { ...COMPILE_OPTIONS, ...more });
-  const { programs = MOST_PROGRAMS, checkNaN = false } = options;
+  const { programs = MOST_PROGRAMS, checkNaN = false, results = "copied" } = options;
   const request = parsed(caller, { effort: "quick", ...options });
   if (!(Number.isInteger(programs) && programs >= 1)) {
     fail("InvalidArgument", `${caller}: programs is ${describe(programs)}`, "give a whole number from 1 on");
   }
+  if (!["copied", "borrowed"].includes(results)) {
+    fail("InvalidArgument", `${caller}: results is ${describe(results)}`, 'give "copied" or "borrowed"');
+  }
   // operation by operation, so that the one to blame can be named
-  return { ...request, programs, checkNaN, passes: checkNaN ? pipeline : undefined };
+  return { ...request, programs, checkNaN, results, passes: checkNaN ? pipeline : undefined };
 }
 
 function parsed(caller: string, options: PlanningOptions): CompileRequest {
@@ -191,7 +204,7 @@ function parsed(caller: string, options: PlanningOptions): CompileRequest {
       name,
       validate,
     },
-    ...{ passes: undefined, programs: MOST_PROGRAMS, checkNaN: false },
+    ...{ passes: undefined, programs: MOST_PROGRAMS, checkNaN: false, results: "copied" as const },
   };
 }
 
