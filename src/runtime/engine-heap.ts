@@ -41,8 +41,8 @@ const FLAGS: readonly Flag[] = [
   // the compiler in the middle takes tens of megabytes to make machine code of what plans
   ["--no-maglev", "--maglev", 24, Infinity],
   // most of what plans runs for less time than it takes to optimize it: functions wait longer for it
-  ["--interrupt-budget=500000", "--interrupt-budget=67584", 20, 21],
-  ["--invocation-count-for-turbofan=20000", "--invocation-count-for-turbofan=3000", 22, Infinity],
+  ["--interrupt-budget=400000", "--interrupt-budget=67584", 20, 21],
+  ["--invocation-count-for-turbofan=15000", "--invocation-count-for-turbofan=3000", 22, Infinity],
 ];
 
 /** Where the user has set such flags, they are left as they are. */

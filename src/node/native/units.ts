@@ -31,6 +31,8 @@ const NAMES = /\btide_\w+/g;
 const HEADS = /^FUNCTION ([^{]+?(tide_\w+)\([^{]*?) \{/gm;
 /** The time to compile a rare function, relative to others. */
 const RARE_WEIGHT = 0.7;
+/** Bytes of rare functions from which on they are worth a unit: to begin one takes as long as compiling a third of these. */
+export const LEAST_RARE = 60_000;
 
 /** What one section uses of others, all levels of it, in order. */
 interface Use {
@@ -79,8 +81,9 @@ export class LinkedProgram {
     const keys: string[] = [];
     const declared: (readonly Declared[])[] = [];
     const functions: LinkedFunction[] = [];
+    const rareBytes = sections.reduce((sum, { rare, text: own }) => sum + (rare ? own.length : 0), 0);
     sections.forEach(({ kind, rare, text: own }, section) => {
-      const level: Level = rare ? "rare" : "full";
+      const level: Level = rare && rareBytes >= LEAST_RARE ? "rare" : "full";
       const heads = kind === "function" ? [...own.matchAll(HEADS)] : [];
       // A function is the same under any name.
       const numbers = new Map(heads.map(([, , name = ""], i) => [name, i]));
@@ -90,7 +93,7 @@ export class LinkedProgram {
       keys.push(key);
       declared.push(heads.map(([, head = "", name = ""], i) => ({ name, head, symbol: `tide_${key}_${i}` })));
       if (kind !== "function") return;
-      functions.push({ key, level, weight: own.length * (rare ? RARE_WEIGHT : 1), section });
+      functions.push({ key, level, weight: own.length * (level === "rare" ? RARE_WEIGHT : 1), section });
     });
     this.#sections = sections;
     this.#uses = uses;
