@@ -23,7 +23,7 @@ import { teamText } from "./team.ts";
 const CALLS_PER_FUNCTION = 128;
 
 /** The part of a program's work that functions may have together which are compiled in less time. */
-const RARE_WORK = 0.02;
+const RARE_WORK = 0.001;
 
 export interface NativeSource {
   readonly text: string;
