@@ -16,6 +16,16 @@ import { type Bound, type Expr, type Index, type LoopVar, walkExpr } from "../..
 import { rangeOf } from "../../kernel/index-math.ts";
 import type { Operand, Store } from "../../kernel/loops.ts";
 import { isEven, type LaneView, laneStep } from "../cpu/lanes.ts";
+import {
+  type Cluster,
+  interleavedSources,
+  type Load,
+  loadClusters,
+  memberSources,
+  registerStarts,
+  type Source,
+  shufflesOf,
+} from "../cpu/strided.ts";
 import { ACCUMULATOR, Interner } from "../intern.ts";
 import type { CCode } from "./c-code.ts";
 import { elementForm } from "./elements.ts";
@@ -52,6 +62,8 @@ export class VectorEmitter {
   /** C names of loop counters. */
   readonly vars: Map<LoopVar, string> = new Map();
   #known = new Map<number, string>();
+  /** Of loads that step over memory, by their numbers. */
+  #clusters = new Map<number, Cluster<Load>>();
 
   constructor(code: CCode, lanes: number, pointer: PointerName, operands: readonly Operand[]) {
     this.code = code;
@@ -132,6 +144,13 @@ export class VectorEmitter {
       else if (expr.kind === "call") expr.args.forEach(visit);
     };
     roots.forEach(visit);
+  }
+
+  /** Finds loads of a loop's body that step over memory together. */
+  findClusters(roots: readonly Expr[]): void {
+    for (const cluster of loadClusters(roots, (index) => this.coefficient(index))) {
+      for (const { access } of cluster.members) this.#clusters.set(this.interner.id(access), cluster);
+    }
   }
 
   #emitNew(expr: Exclude<Expr, { kind: "const" }>, ctx: Context): string {
@@ -235,8 +254,46 @@ export class VectorEmitter {
       if (ctx.count < this.lanes) return this.#value(dtype, `${type}_load_first(${address}, ${ctx.count})`);
       return this.#value(dtype, `${type}_load(${address})`);
     }
+    const cluster = this.#clusters.get(this.interner.id(expr));
+    if (cluster && !ctx.mask && ctx.count === this.lanes) return this.#loadCluster(expr, cluster, ctx);
     const [base, at] = this.#place(operand, index, ctx, "l");
     return this.#byLane(dtype, ctx, form.lane(`${base}[${at}]`));
+  }
+
+  /** Loads what memory has one after the other, and takes all members of a cluster out of it. */
+  #loadCluster(expr: Load, cluster: Cluster<Load>, ctx: Context): string {
+    const { lanes } = this;
+    const starts = registerStarts(cluster, lanes);
+    const [first] = cluster.members;
+    const [base, at] = this.#place(expr.operand, first?.access.index ?? expr.index, ctx, null);
+    const type = this.type(expr.dtype);
+    const registers = starts.map((start) => this.#value(expr.dtype, `${type}_load(${base} + (${at}) + ${start})`));
+    for (const { access, distance } of cluster.members) {
+      const sources = memberSources(starts, cluster.step, distance, lanes);
+      this.#known.set(this.interner.id(access), this.#shuffled(expr.dtype, registers, sources));
+    }
+    return this.#known.get(this.interner.id(expr)) as string;
+  }
+
+  /** A register whose lanes come from several. */
+  #shuffled(dtype: ScalarType, registers: readonly string[], sources: readonly Source[]): string {
+    let before = registers[sources[0]?.[0] ?? 0] as string;
+    for (const { first, second, lanes } of shufflesOf(sources, this.lanes)) {
+      const from = first === "before" ? before : registers[first];
+      before = this.#value(dtype, `__builtin_shufflevector(${from}, ${registers[second]}, ${lanes.join(", ")})`);
+    }
+    return before;
+  }
+
+  /** Stores the values of a cluster, by name in the order of its members, as memory has them one after the other. */
+  storeCluster({ step, members }: Cluster<Store>, dtype: ScalarType, values: readonly string[]): void {
+    const [first] = members;
+    if (!first) return;
+    const [base, at] = this.#place(first.access.operand, first.access.index, this.all, null);
+    for (let r = 0; r < step; r++) {
+      const value = this.#shuffled(dtype, values, interleavedSources(step, r, this.lanes));
+      this.code.line(`${this.type(dtype)}_store(${base} + (${at}) + ${r * this.lanes}, ${value});`);
+    }
   }
 
   /** Stores a register that is known by name as elements of an operand's type. */

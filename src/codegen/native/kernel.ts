@@ -7,6 +7,7 @@
 
 import { at } from "../../base/invariant.ts";
 import type { Kernel, Nest } from "../../kernel/loops.ts";
+import { longRows } from "../cpu/short-rows.ts";
 import { addressesOf, addressNumbers, isWide, nestKey, type OperandAddress } from "../operand-addresses.ts";
 import { type Units, workOf } from "../units.ts";
 import { emitAttend } from "./attend.ts";
@@ -99,7 +100,9 @@ export class NativeLibrary implements CLibrary {
     if (!this.#shared.has(name)) this.#shared.set(name, text());
   }
 
-  #function(kernel: Kernel, nest: Nest): NativeFunction {
+  #function(kernel: Kernel, written: Nest): NativeFunction {
+    const lanes = lanesOf(this.#options, isWide(kernel, written));
+    const nest = longRows(written, lanes);
     const addresses = addressesOf(nest);
     const addressNumber = addressNumbers(addresses);
     const key = nestKey(kernel, nest, addresses, addressNumber);
@@ -109,7 +112,6 @@ export class NativeLibrary implements CLibrary {
     const types = addresses.map(({ operand }) => elementForm(at(kernel.operands, operand).dtype).c);
     const code = new CCode();
     const pointers = addresses.map(() => code.name("s"));
-    const lanes = lanesOf(this.#options, isWide(kernel, nest));
     const pointer: PointerName = (operand, offset) => at(pointers, addressNumber(operand, offset));
     const em = new VectorEmitter(code, lanes, pointer, kernel.operands);
     const units = emitNest(em, nest, { options: this.#options, share: (shared, text) => this.#put(shared, text) });

@@ -4,6 +4,7 @@
  * unrolled network of a thousand layers has the code of a few, a concatenation of a hundred equal parts that of one).
  */
 import type { ContractNest, Kernel, Nest } from "../../kernel/loops.ts";
+import { longRows } from "../cpu/short-rows.ts";
 import {
   type AddressNumber,
   addressesOf,
@@ -55,7 +56,9 @@ export class KernelLibrary {
     return kernel.nests.map((nest) => this.#function(kernel, nest));
   }
 
-  #function(kernel: Kernel, nest: Nest): KernelFunction {
+  #function(kernel: Kernel, written: Nest): KernelFunction {
+    const lanes = isWide(kernel, written) ? 2 : 4;
+    const nest = longRows(written, lanes);
     const addresses = addressesOf(nest);
     const addressNumber = addressNumbers(addresses);
     const text = nestKey(kernel, nest, addresses, addressNumber);
@@ -64,7 +67,7 @@ export class KernelLibrary {
     const n = addresses.length;
     const share = (this.#options.threads ?? 1) > 1 ? { lo: n, hi: n + 1, thread: n + 2 } : null;
     const code = new Code([...addresses.map(() => "i32" as const), ...(share ? (["i32", "i32", "i32"] as const) : [])]);
-    const em = new VectorEmitter(code, isWide(kernel, nest) ? 2 : 4, addressNumber, share);
+    const em = new VectorEmitter(code, lanes, addressNumber, share);
     const units = this.#emitNest(em, kernel, nest, addressNumber);
     const made = { fn: this.#module.add(code), addresses, units: share && units, work: workOf(nest) };
     this.#byText.set(text, made);
