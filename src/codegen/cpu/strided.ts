@@ -92,10 +92,15 @@ export function storeClusters(
   );
 }
 
-/** Elements from the first one for the registers that hold a cluster; the last register ends with its last element. */
-export function registerStarts({ step, members }: Cluster<unknown>, lanes: number): readonly number[] {
-  const span = step * (lanes - 1) + at(members, members.length - 1).distance + 1;
-  return Array.from({ length: Math.ceil(span / lanes) }, (_, r) => Math.min(r * lanes, span - lanes));
+/** Elements from the first to the last of the first `count` lanes of a cluster. */
+export const spanOf = ({ step, members }: Cluster<unknown>, count: number): number =>
+  step * (count - 1) + at(members, members.length - 1).distance + 1;
+
+/** Where the registers that hold a cluster start, from its first element on; where that many are there, the last ends with it. */
+export function registerStarts(cluster: Cluster<unknown>, lanes: number, count: number = lanes): readonly number[] {
+  const span = spanOf(cluster, count);
+  const last = Math.max(0, span - lanes);
+  return Array.from({ length: Math.ceil(span / lanes) }, (_, r) => Math.min(r * lanes, last));
 }
 
 /** A lane of one of several registers. */
@@ -105,14 +110,17 @@ export type Source = readonly [register: number, lane: number];
 export function memberSources(starts: readonly number[], step: number, distance: number, lanes: number): Source[] {
   return Array.from({ length: lanes }, (_, l) => {
     const element = step * l + distance;
-    const register = starts.findIndex((start) => start <= element && element < start + lanes);
+    const found = starts.findIndex((start) => start <= element && element < start + lanes);
+    // Lanes beyond the last are of no account.
+    const register = found < 0 ? starts.length - 1 : found;
+    if (found < 0) return [register, l] as const;
     return [register, element - at(starts, register)] as const;
   });
 }
 
-/** Where the lanes of register `r` of interleaved values come from. */
-export function interleavedSources(step: number, r: number, lanes: number): Source[] {
-  return Array.from({ length: lanes }, (_, l) => [(r * lanes + l) % step, Math.floor((r * lanes + l) / step)] as const);
+/** Where the lanes of a register of interleaved values come from, its first being element `from` of them. */
+export function interleavedSources(step: number, from: number, lanes: number): Source[] {
+  return Array.from({ length: lanes }, (_, l) => [(from + l) % step, Math.floor((from + l) / step)] as const);
 }
 
 /** Lanes of two registers, the second's numbered from `lanes` on; the first is a source, or what came of the step before. */

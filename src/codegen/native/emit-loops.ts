@@ -75,7 +75,7 @@ export function emitStores(em: VectorEmitter, stores: readonly Store[], ctx: Con
     return name;
   });
   const clustered = new Set<Store>();
-  if (ctx.count === em.lanes) {
+  if (ctx.count > 1) {
     for (const cluster of storeClusters(stores, (index) => em.coefficient(index))) {
       const own = cluster.members.map(({ access }) => access);
       const { plain, compute } = typeOf(operandType(em.operands, at(own, 0).operand));
@@ -84,6 +84,7 @@ export function emitStores(em: VectorEmitter, stores: readonly Store[], ctx: Con
         cluster,
         compute,
         own.map((store) => values[stores.indexOf(store)] as string),
+        ctx,
       );
       for (const store of own) clustered.add(store);
     }

@@ -36,14 +36,16 @@ export class VectorEmitter extends AddressEmitter {
   #cache = new Map<string, number>();
   #uses = new Map<number, number>();
   /** Of loads that step over memory, by their numbers. */
-  readonly #clusters = new Map<number, Cluster<Load>>();
+  #clusters = new Map<number, Cluster<Load>>();
 
   /** Runs `body`; values and pointers that it makes known are forgotten afterwards. */
   override scope(body: () => void): void {
-    const [cache, uses] = [this.#cache, this.#uses];
+    const [cache, uses, clusters] = [this.#cache, this.#uses, this.#clusters];
     this.#cache = new Map(cache);
     this.#uses = new Map(uses);
+    this.#clusters = new Map(clusters);
     super.scope(body);
+    this.#clusters = clusters;
     this.#cache = cache;
     this.#uses = uses;
   }
@@ -86,11 +88,12 @@ export class VectorEmitter extends AddressEmitter {
     }
   }
 
-  /** Finds loads of a loop's body that step over memory together. */
+  /** Finds loads of a loop's body, or of what a guard lets through, that step over memory together. */
   findClusters(roots: readonly Expr[]): void {
     for (const cluster of loadClusters(roots, (index) => this.stepOf(index))) {
       for (const { access } of cluster.members) {
-        if (laneBytes(access.dtype) * this.lanes === 16) this.#clusters.set(this.interner.id(access), cluster);
+        const id = this.interner.id(access);
+        if (laneBytes(access.dtype) * this.lanes === 16 && !this.#clusters.has(id)) this.#clusters.set(id, cluster);
       }
     }
   }
@@ -217,7 +220,7 @@ export class VectorEmitter extends AddressEmitter {
       return;
     }
     const cluster = this.#clusters.get(this.interner.id(expr));
-    if (cluster && !ctx.guarded) {
+    if (cluster) {
       this.#loadCluster(expr, cluster, ctx);
       return;
     }
@@ -273,7 +276,7 @@ export class VectorEmitter extends AddressEmitter {
     if (!first) return;
     for (let r = 0; r < step; r++) {
       const offset = this.emitAddress(first.access.operand, first.access.index, storage, ctx);
-      this.#emitShuffled(values, interleavedSources(step, r, lanes));
+      this.#emitShuffled(values, interleavedSources(step, r * lanes, lanes));
       storeElements(code, storage, { lane: 0, count: lanes }, offset + r * lanes * bytesOf(storage));
     }
   }
@@ -328,7 +331,11 @@ export class VectorEmitter extends AddressEmitter {
     code.op(OP.i32And);
     code.if(
       "v128",
-      () => branch(expr.then, inner),
+      () =>
+        this.scope(() => {
+          this.findClusters([expr.then]);
+          this.emit(expr.then, inner);
+        }),
       () => this.scope(lanewise),
     );
   }
