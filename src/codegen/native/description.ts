@@ -8,13 +8,13 @@ import { CPU_SCALARS } from "../cpu/limits.ts";
 import { DEFAULT_TILE, type ProductCycles, type ProductTile } from "../cpu/nests.ts";
 import { sortScratch } from "../cpu/sort.ts";
 import { tileLoops } from "../cpu/tile.ts";
+import { winogradCycles } from "../cpu/winograd-choice.ts";
+import { winogradWeightsCycles } from "../cpu/winograd-weights-choice.ts";
 import { cpuWork } from "../cpu/work.ts";
 import { attendScratch } from "./attend.ts";
 import { contractScratch } from "./contract.ts";
 import { STORAGE_TYPES } from "./elements.ts";
 import type { NativeEmitOptions } from "./options.ts";
-import { winogradCycles } from "./winograd-choice.ts";
-import { winogradWeightsCycles } from "./winograd-weights-choice.ts";
 
 /** Memory of the process. */
 const MEMORY = memorySpace(64);

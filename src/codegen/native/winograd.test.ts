@@ -16,15 +16,16 @@ import type { Graph, Node, Value } from "../../ir/graph.ts";
 import { elementsOf, type TensorType, tensorType } from "../../ir/type.ts";
 import type { ContractNest, Kernel } from "../../kernel/loops.ts";
 import { lowerNode } from "../../lower/lower.ts";
+import { nodeHost } from "../../node/host.ts";
 import { compilerFor, systemCompiler } from "../../node/native/compiler.ts";
 import { type NativeRequest, nativeTarget } from "../../node/native/target.ts";
 import { type ConvAttrs, conv, convInput, convWeight } from "../../ops/conv.ts";
 import { add, mul, relu } from "../../ops/elementwise.ts";
 import type { Target } from "../../runtime/device.ts";
-import { wasmTarget } from "../../runtime/wasm-target.ts";
+import { type WasmRequest, wasmTarget } from "../../runtime/wasm-target.ts";
 import { PLAIN_LOWERING } from "../../target/plain.ts";
+import { total } from "../cpu/winograd-choice.ts";
 import type { NativeOptions } from "./options.ts";
-import { total } from "./winograd-choice.ts";
 import { planWinograd, planWinogradWeights } from "./winograd-plan.ts";
 
 /** Images, channels in and out, extents of the result, zeros before and behind, groups. */
@@ -156,6 +157,15 @@ describe.skipIf(missing)("Winograd's convolution", () => {
     expect(run(winograd(shared), graph, inputs)).toEqual(want);
     const first = all(SHARED.slice(0, 1));
     expect(run(winograd(inRegisters("-march=x86-64-v2", 4)), first, inputs)).toEqual(want.slice(0, 3));
+  });
+
+  it("has the same bits on WebAssembly, on one thread and on three", () => {
+    const graph = all(CASES, withPhases());
+    const inputs = inputsOf(graph);
+    const want = run(winograd({ fma: false }), graph, inputs);
+    const onWasm = (request: WasmRequest): Target => wasmTarget(false, { winograd: "always", ...request });
+    expect(run(onWasm({}), graph, inputs)).toEqual(want);
+    expect(run(onWasm({ threads: 3, shareFrom: 0, workers: nodeHost.workers }), graph, inputs)).toEqual(want);
   });
 
   it("has the same bits with work fused before and behind as without", () => {
