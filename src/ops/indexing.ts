@@ -11,6 +11,7 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
+import type { OpFacts } from "../ir/facts.ts";
 import type { LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
 import { alongAll, type StripForms, sameAttrs } from "../ir/strips.ts";
 import { elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
@@ -190,10 +191,16 @@ export function requireUpdates(name: string, spec: PairSpec, inputs: readonly Te
   throw new TidemarkError("ShapeMismatch", summary, { help: "reshape, transpose or broadcast the updates" });
 }
 
-function adding(name: string, spec: PairSpec, reader: () => OpDef<ReadAttrs>): OpDef<AxisAttrs> {
+function adding(
+  name: string,
+  spec: PairSpec,
+  reader: () => OpDef<ReadAttrs>,
+  facts: OpFacts<AxisAttrs> = {},
+): OpDef<AxisAttrs> {
   const { pairing } = spec;
   return defineOp<AxisAttrs>({
     name,
+    facts,
     defaults: { axis: 0 },
     infer(inputs, { axis }) {
       return [requireUpdates(name, spec, inputs, axis)];
@@ -276,7 +283,7 @@ export const aligned: PairSpec = {
 export const take: OpDef<ReadAttrs> = reading("take", rows, () => scatterAdd);
 
 /** x with updates[a, i…, b] added to element [a, indices[i…], b]. */
-export const scatterAdd: OpDef<AxisAttrs> = adding("scatter_add", rows, () => take);
+export const scatterAdd: OpDef<AxisAttrs> = adding("scatter_add", rows, () => take, { addsRows: ({ axis }) => axis });
 
 /** One index for each element: y[a, i, b] = x[a, indices[a, i, b], b]. */
 export const gather: OpDef<ReadAttrs> = reading("gather", aligned, () => scatterAddAlong);
