@@ -66,5 +66,7 @@ export function workOf(nest: Nest): number {
       return (size + SORT_PASSES) * product([...nest.loops, nest.along]);
     case "attend":
       return size * product([...nest.batch, nest.group, nest.rows, nest.cols, nest.depth]);
+    case "routine":
+      return nest.flops * product(nest.loops);
   }
 }

@@ -7,6 +7,7 @@ import type { ScalarType } from "../kernel/dtype.ts";
 import type { Expr, Index } from "../kernel/expr.ts";
 import type { Accumulation, Combine, Span, Window, Within } from "../kernel/loops.ts";
 import type { Position } from "../kernel/position.ts";
+import type { Ix, Matrix, RoutineBuilder } from "../kernel/routine-builder.ts";
 import type { Build } from "./build.ts";
 import type { Control, Wiring } from "./control.ts";
 import type { OpFacts } from "./facts.ts";
@@ -167,6 +168,13 @@ export interface AttendPart {
   } | null;
 }
 
+/** A routine under construction: the result of one batch, and reads of the inputs there, all of them matrices. */
+export interface RoutineSite {
+  readonly r: RoutineBuilder;
+  readonly out: Matrix;
+  read(input: number, i: Ix, j: Ix): Expr;
+}
+
 /**
  * How the output is computed, element by element (kernel/loops.ts has the forms). Results are row-major.
  *
@@ -238,6 +246,11 @@ export type Lowering<A> =
   | { readonly kind: "sort"; readonly axis: (attrs: A) => number; readonly descending: (attrs: A) => boolean }
   /** Results: result and logsum, or cotangents of q, k and v. */
   | { readonly kind: "attend"; part(c: LowerContext<A>): AttendPart }
+  /**
+   * Steps for each matrix, the last two axes (kernel/routine.ts). Where it says so, the result starts as a copy of input 0, over
+   * which it may be written; that input is then not read.
+   */
+  | { readonly kind: "routine"; readonly copies: boolean; write(c: LowerContext<A>, site: RoutineSite): void }
   /** Regions: inlined before lowering, or lowered by the node's own region (fusion groups). */
   | { readonly kind: "region" }
   /** Regions that run several times or not at all: programs within the program, never part of a kernel. */
@@ -283,6 +296,8 @@ export interface Sample<A> {
   readonly attrs: A;
   /** Inputs are drawn from [lo, hi), integers rounded down; per input or for all. Default [-2, 2). */
   readonly range?: readonly [number, number] | readonly (readonly [number, number])[];
+  /** Added to the diagonals of matrices, the last two axes, per input or for the first: so are they positive definite, or regular. */
+  readonly diagonal?: number | readonly number[];
   /** The operation is not differentiable (or not smooth enough for differences) over this range. */
   readonly smooth?: boolean;
 }

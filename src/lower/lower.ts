@@ -27,6 +27,7 @@ import { asStored } from "../kernel/stored.ts";
 import { guarded } from "../ops/guard.ts";
 import type { LoweringTarget, UnplacedNest } from "../target/description.ts";
 import { attendNest } from "./attend.ts";
+import { routineNest } from "./routine.ts";
 import { sortNest } from "./sort.ts";
 
 export interface Lowered {
@@ -448,6 +449,8 @@ function anchorNests(c: Composer, node: Node, target: LoweringTarget): readonly 
       return [sortNest(c, node, lower)];
     case "attend":
       return [attendNest(c, node, lower)];
+    case "routine":
+      return [...(lower.copies ? [copyNest(c, c.context(node))] : []), routineNest(c, node, lower)];
     default:
       throw new InternalError(`${node.op.name} has no kernel of its own; regions are inlined before lowering`);
   }

@@ -41,6 +41,8 @@ import {
 } from "./elementwise.ts";
 import { groupedMatmul, groupedOuter, permuteRows } from "./grouped.ts";
 import { gather, scatterAdd, scatterAddAlong, take } from "./indexing.ts";
+import { cholesky } from "./linalg/cholesky.ts";
+import { triangularSolve } from "./linalg/triangular.ts";
 import { scan, whileLoop } from "./loops.ts";
 import { cos, erf, exp, expm1, gelu, log, log1p, pow, rsqrt, sigmoid, silu, sin, softplus, tan, tanh } from "./math.ts";
 import { matmul, matmulOnto } from "./matmul.ts";
@@ -178,6 +180,8 @@ export const allOps: readonly AnyOp[] = [
   cummin,
   // sort
   argsort,
+  cholesky,
+  triangularSolve,
   searchsorted,
   // movement
   reshape,

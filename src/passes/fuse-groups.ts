@@ -153,7 +153,7 @@ function hasEpilogue(node: Node): boolean {
 /** These anchors read an element of an input several times, and compute what is in front of them as often. */
 function packs(node: Node): boolean {
   const { kind } = node.op.lower;
-  return kind === "contract" || kind === "attend";
+  return kind === "contract" || kind === "attend" || kind === "routine";
 }
 
 /** A graph to group: `inlined` nodes are in no group of their own, `named` ones in groups of one. */

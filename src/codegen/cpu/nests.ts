@@ -231,5 +231,7 @@ export function nestWork(nest: Nest, tile: ProductTile, elementBytes: number): N
       return sortWork(nest);
     case "attend":
       return attendWork(nest, tile, elementBytes);
+    case "routine":
+      return arithmetic((product(nest.loops) * nest.flops) / LANES);
   }
 }

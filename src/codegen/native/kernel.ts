@@ -18,6 +18,7 @@ import { fileName } from "./names.ts";
 import { emitMap, emitScan, emitScatter, emitShuffle } from "./nests.ts";
 import { type CFile, lanesOf, type NativeOptions } from "./options.ts";
 import { emitReduce } from "./reduce.ts";
+import { emitRoutine } from "./routine.ts";
 import { emitSort } from "./sort.ts";
 
 export interface NativeFunction {
@@ -61,6 +62,8 @@ function emitNest(em: VectorEmitter, nest: Nest, file: CFile): Units {
       return emitSort(em, nest, file);
     case "attend":
       return emitAttend(em, nest, file);
+    case "routine":
+      return emitRoutine(em, nest);
   }
 }
 

@@ -20,6 +20,7 @@ import { Code, type ModuleBuilder, OP } from "./encoder.ts";
 import { addMicroKernel, tileOf } from "./micro-kernel.ts";
 import { emitMap, emitScan, emitScatter } from "./nests.ts";
 import { emitReduce } from "./reduce.ts";
+import { emitRoutine } from "./routine.ts";
 import { emitShuffle } from "./shuffle.ts";
 import { addSortFunctions, emitSort, type SortFunctions } from "./sort.ts";
 import { VectorEmitter } from "./vector.ts";
@@ -105,6 +106,8 @@ export class KernelLibrary {
         const micro = (product: ContractNest): number => this.#microKernel(product);
         return emitAttend(em, nest, kernel.operands, { ...this.#options, micro, addressNumber });
       }
+      case "routine":
+        return emitRoutine(em, nest, kernel.operands, addressNumber);
     }
   }
 
