@@ -42,6 +42,8 @@ import {
 import { groupedMatmul, groupedOuter, permuteRows } from "./grouped.ts";
 import { gather, scatterAdd, scatterAddAlong, take } from "./indexing.ts";
 import { cholesky } from "./linalg/cholesky.ts";
+import { qr } from "./linalg/qr.ts";
+import { determinant, inverse, solve } from "./linalg/solve.ts";
 import { triangularSolve } from "./linalg/triangular.ts";
 import { scan, whileLoop } from "./loops.ts";
 import { cos, erf, exp, expm1, gelu, log, log1p, pow, rsqrt, sigmoid, silu, sin, softplus, tan, tanh } from "./math.ts";
@@ -182,6 +184,10 @@ export const allOps: readonly AnyOp[] = [
   argsort,
   cholesky,
   triangularSolve,
+  solve,
+  inverse,
+  determinant,
+  qr,
   searchsorted,
   // movement
   reshape,

@@ -3,10 +3,11 @@ import { TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
 import type { Build } from "../../ir/build.ts";
 import type { Value } from "../../ir/graph.ts";
-import type { OpDef, RoutineSite } from "../../ir/op.ts";
+import type { OpDef } from "../../ir/op.ts";
 import { elementsOf, sameShape, type TensorType, typeText } from "../../ir/type.ts";
 import { FLOAT_TYPES } from "../../kernel/dtype.ts";
-import { type Ix, least, minus, plus, times } from "../../kernel/routine-builder.ts";
+import type { Expr } from "../../kernel/expr.ts";
+import { type Ix, least, type Matrix, minus, plus, type RoutineBuilder, times } from "../../kernel/routine-builder.ts";
 import { update } from "../../kernel/routine-products.ts";
 import { div } from "../../kernel/scalar-ops.ts";
 import { requireInputs, requireSameDtype } from "../checks.ts";
@@ -44,23 +45,31 @@ export function requireSystem(name: string, b: TensorType, a: TensorType): void 
   });
 }
 
+/** What is solved, by substitution. */
+export interface Substitution {
+  readonly r: RoutineBuilder;
+  /** Rows and columns of the unknowns, which are in place of the right sides. */
+  readonly extents: readonly [n: number, m: number];
+  readonly x: Matrix;
+  /** The triangle is above the diagonal: from the last row up. */
+  readonly isUp: boolean;
+  readonly unit: boolean;
+  element(i: Ix, p: Ix): Expr;
+}
+
 /** Rows that are solved together, after all rows before them have been subtracted. */
 const BLOCK = 32;
 
 /** Row by row, each less the products of those that are known. */
-function substitute({ r, out, read }: RoutineSite, [n, m]: readonly [number, number], attrs: TriangularAttrs): void {
-  const { upper, transposed, unit } = attrs;
-  const isUp = upper !== transposed;
-  /** From the last row up where the triangle is above. */
+export function substitute({ r, extents: [n, m], x, isUp, unit, element }: Substitution): void {
   const row = (i: Ix): Ix => (isUp ? minus(n - 1, i) : i);
-  const element = (i: Ix, p: Ix) => (transposed ? read(1, row(p), row(i)) : read(1, row(i), row(p)));
   const reduced = (rows: readonly [Ix, Ix], terms: readonly [Ix, Ix]): void =>
     update(r, {
       ...{ rows, columns: [0, m], terms },
-      target: (i, j) => out.place(row(i), j),
-      value: (i, j) => out.at(row(i), j),
-      left: element,
-      right: (p, j) => out.at(row(p), j),
+      target: (i, j) => x.place(row(i), j),
+      value: (i, j) => x.at(row(i), j),
+      left: (i, p) => element(row(i), row(p)),
+      right: (p, j) => x.at(row(p), j),
     });
   r.for(0, Math.ceil(n / BLOCK), (block) => {
     const from = times(block, BLOCK);
@@ -69,8 +78,8 @@ function substitute({ r, out, read }: RoutineSite, [n, m]: readonly [number, num
     r.for(from, to, (i) => {
       reduced([i, plus(i, 1)], [from, i]);
       if (unit) return;
-      const d = r.named(element(i, i));
-      r.each(0, m, (j) => r.set(out.place(row(i), j), div(out.at(row(i), j), d)));
+      const d = r.named(element(row(i), row(i)));
+      r.each(0, m, (j) => r.set(x.place(row(i), j), div(x.at(row(i), j), d)));
     });
   });
 }
@@ -114,7 +123,11 @@ export const triangularSolve: OpDef<TriangularAttrs> = defineOp<TriangularAttrs>
   lower: {
     kind: "routine",
     copies: true,
-    write: ({ outType, attrs }, site) => substitute(site, [rowsOf(outType), columnsOf(outType)], attrs),
+    write: ({ outType, attrs: { upper, transposed, unit } }, { r, out, read }) =>
+      substitute({
+        ...{ r, extents: [rowsOf(outType), columnsOf(outType)], x: out, isUp: upper !== transposed, unit },
+        element: (i, p) => (transposed ? read(1, p, i) : read(1, i, p)),
+      }),
   },
   evaluate({ inputs: [b = new Float64Array(), a = new Float64Array()], inTypes, attrs: { upper, transposed, unit } }) {
     const [n, m] = [rowsOf(at(inTypes, 0)), columnsOf(at(inTypes, 0))];
