@@ -42,8 +42,10 @@ import {
 import { groupedMatmul, groupedOuter, permuteRows } from "./grouped.ts";
 import { gather, scatterAdd, scatterAddAlong, take } from "./indexing.ts";
 import { cholesky } from "./linalg/cholesky.ts";
+import { eigh } from "./linalg/eigh.ts";
 import { qr } from "./linalg/qr.ts";
 import { determinant, inverse, solve } from "./linalg/solve.ts";
+import { svd } from "./linalg/svd.ts";
 import { triangularSolve } from "./linalg/triangular.ts";
 import { scan, whileLoop } from "./loops.ts";
 import { cos, erf, exp, expm1, gelu, log, log1p, pow, rsqrt, sigmoid, silu, sin, softplus, tan, tanh } from "./math.ts";
@@ -188,6 +190,8 @@ export const allOps: readonly AnyOp[] = [
   inverse,
   determinant,
   qr,
+  eigh,
+  svd,
   searchsorted,
   // movement
   reshape,

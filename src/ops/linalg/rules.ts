@@ -6,9 +6,9 @@ import { type TensorType, typeText } from "../../ir/type.ts";
 import { broadcast } from "../broadcast.ts";
 import { fullLike, iota } from "../create.ts";
 import { apply, requireDomain } from "../define.ts";
-import { add, ge, mul, neg } from "../elementwise.ts";
+import { add, div, eq, ge, mul, neg, sub } from "../elementwise.ts";
 import { matmul } from "../matmul.ts";
-import { transpose } from "../movement.ts";
+import { reshape, transpose } from "../movement.ts";
 import { where } from "../select.ts";
 
 /** Rows and columns: the last two axes. */
@@ -83,4 +83,25 @@ export function spread(b: Build, x: Value, rows: number, columns: number, down =
   const batch = shape.slice(0, -1);
   const axes = [...batch.keys(), down ? batch.length : batch.length + 1];
   return b.call(broadcast, [x], { shape: [...batch, rows, columns], axes });
+}
+
+/** The elements on the diagonal; zeros elsewhere. */
+export function onDiagonal(b: Build, x: Value): Value {
+  const { shape } = x.type;
+  const counter = (axis: number): Value => b.call(iota, [], { shape, axis: shape.length - axis });
+  return apply(b, where, apply(b, eq, counter(2), counter(1)), x, fullLike(b, x, 0));
+}
+
+/** A matrix with a row [..., 1, n] on its diagonal. */
+export function diagonalOf(b: Build, row: Value, n: number): Value {
+  const values = b.call(reshape, [row], { shape: [...batchOf(row.type), n] });
+  return onDiagonal(b, spread(b, values, n, n));
+}
+
+/** F[i, j] = 1 / (x_j - x_i), and 0 on the diagonal. */
+export function differences(b: Build, x: Value): Value {
+  const n = x.type.shape.at(-1) ?? 0;
+  const difference = apply(b, sub, spread(b, x, n, n), spread(b, x, n, n, true));
+  const one = onDiagonal(b, fullLike(b, difference, 1));
+  return apply(b, sub, apply(b, div, fullLike(b, difference, 1), apply(b, add, difference, one)), one);
 }
