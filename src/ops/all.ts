@@ -43,6 +43,8 @@ import { groupedMatmul, groupedOuter, permuteRows } from "./grouped.ts";
 import { gather, scatterAdd, scatterAddAlong, take } from "./indexing.ts";
 import { cholesky } from "./linalg/cholesky.ts";
 import { eigh } from "./linalg/eigh.ts";
+import { matrixExp } from "./linalg/matrix-exp.ts";
+import { pinv } from "./linalg/pinv.ts";
 import { qr } from "./linalg/qr.ts";
 import { determinant, inverse, solve } from "./linalg/solve.ts";
 import { svd } from "./linalg/svd.ts";
@@ -192,6 +194,8 @@ export const allOps: readonly AnyOp[] = [
   qr,
   eigh,
   svd,
+  pinv,
+  matrixExp,
   searchsorted,
   // movement
   reshape,

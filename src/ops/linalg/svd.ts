@@ -6,6 +6,7 @@ import type { Value } from "../../ir/graph.ts";
 import type { OpDef, RoutineSite } from "../../ir/op.ts";
 import { elementsOf, tensorType, typeText } from "../../ir/type.ts";
 import { FLOAT_TYPES } from "../../kernel/dtype.ts";
+import type { Vector } from "../../kernel/routine-builder.ts";
 import { mul } from "../../kernel/scalar-ops.ts";
 import { sum } from "../broadcast.ts";
 import { requireOne } from "../checks.ts";
@@ -15,7 +16,7 @@ import * as elementwise from "../elementwise.ts";
 import { reshape } from "../movement.ts";
 import { samplesIn } from "../reference.ts";
 import { partAlong } from "../slice.ts";
-import { bidiagonalize, diagonalizeBoth } from "./bidiagonal.ts";
+import { bidiagonalize, diagonalizeBoth, type Vectors } from "./bidiagonal.ts";
 import { type Rows, rowsFrom } from "./lu.ts";
 import { numberAt, ordered, signOfLargest } from "./rotations.ts";
 import {
@@ -49,7 +50,12 @@ export function svdParts(b: Build, y: Value, m: number): readonly [s: Value, u: 
   ];
 }
 
-function decompose({ r, out, read }: RoutineSite, [m, n]: readonly [number, number], isWhole: boolean): void {
+/** Singular values, not in order, and vectors as rows. */
+export function singular(
+  { r, read }: RoutineSite,
+  [m, n]: readonly [number, number],
+  isWhole: boolean,
+): { readonly values: Vector; readonly vectors: Vectors | null } {
   const a = r.matrix(m, n);
   r.for(0, m, (i) => r.each(0, n, (j) => r.set(a.place(i, j), read(0, i, j))));
   const bidiagonal = bidiagonalize(r, a, m, n);
@@ -59,10 +65,16 @@ function decompose({ r, out, read }: RoutineSite, [m, n]: readonly [number, numb
     formRows(r, bidiagonal.right, vectors.right, [n, n]);
   }
   diagonalizeBoth(r, bidiagonal, n, vectors);
-  const order = ordered(r, bidiagonal.d, n, true);
+  return { values: bidiagonal.d, vectors };
+}
+
+function decompose(site: RoutineSite, [m, n]: readonly [number, number], isWhole: boolean): void {
+  const { r, out } = site;
+  const { values, vectors } = singular(site, [m, n], isWhole);
+  const order = ordered(r, values, n, true);
   r.for(0, n, (j) => {
     const row = r.fixed(numberAt(order, j, n));
-    r.set(out.place(0, j), bidiagonal.d.at(row));
+    r.set(out.place(0, j), values.at(row));
     if (!vectors) return;
     const sign = signOfLargest(r, vectors.left, row, m);
     r.each(0, m, (i) => r.set(out.from(1, 0).place(i, j), mul(sign, vectors.left.at(row, i))));
@@ -176,7 +188,7 @@ export const svd: OpDef<SvdAttrs> = defineOp<SvdAttrs>({
 });
 
 /** In doubles: columns are rotated, two by two, until all are at right angles to each other (Hestenes). */
-function decomposed(a: Rows, n: number): Rows {
+export function decomposed(a: Rows, n: number): Rows {
   const v = Array.from({ length: n }, (_, i) => Array.from({ length: n }, (_, j) => Number(i === j)));
   const dot = (p: number, q: number): number => a.reduce((s, row) => s + at(row, p) * at(row, q), 0);
   for (let sweep = 0; sweep < 40; sweep++) {
