@@ -71,6 +71,16 @@ export * from "./jacobian.ts";
 export * from "./join.ts";
 export type { Usage } from "./kept-programs.ts";
 export type { Tensors } from "./keys.ts";
+export type {
+  CholeskyOptions,
+  Eigh,
+  PinvOptions,
+  Qr,
+  Slogdet,
+  SolveTriangularOptions,
+  Svd,
+} from "./linalg.ts";
+export * as linalg from "./linalg.ts";
 export * from "./linear.ts";
 export * from "./linear-loss.ts";
 export { logsumexp } from "./log-sum.ts";

@@ -205,9 +205,15 @@ export class RoutineBuilder {
   /** The numbers of a range, `width` at a time, then one at a time. */
   inGroups(from: Ix, to: Ix, width: number, body: (first: Index, count: number) => void): void {
     const [first, end] = [this.fixed(from), this.fixed(to)];
-    const groups = this.quotient(minus(end, first), width);
+    const count = minus(end, first);
+    if (count.terms.length === 0 && count.offset === 1) {
+      body(first, 1);
+      return;
+    }
+    const groups = this.quotient(count, width);
     this.for(0, groups, (g) => body(plus(first, times(g, width)), width));
-    if (width > 1) this.for(plus(first, times(groups, width)), end, (i) => body(i, 1));
+    const isWhole = count.terms.length === 0 && count.offset % width === 0;
+    if (width > 1 && !isWhole) this.for(plus(first, times(groups, width)), end, (i) => body(i, 1));
   }
 }
 

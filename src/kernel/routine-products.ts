@@ -5,6 +5,7 @@
  */
 import { at } from "../base/invariant.ts";
 import type { Expr, Index } from "./expr.ts";
+import { rangeOf } from "./index-math.ts";
 import {
   type Ix,
   least,
@@ -71,6 +72,10 @@ export function update(r: RoutineBuilder, u: Update): void {
 /** Blocks of columns. */
 function inBlocks(r: RoutineBuilder, from: Index, to: Index, body: (first: Index, end: Index) => void): void {
   const count = minus(to, from);
+  if (rangeOf(count)[1] <= COLUMNS) {
+    body(from, to);
+    return;
+  }
   r.for(0, blocksOf(r, count), (b) => {
     const first = plus(from, times(b, COLUMNS));
     body(first, r.fixed(least(plus(first, COLUMNS), to)));
