@@ -144,7 +144,7 @@ function writeRoutine({ loops, dtype, tiles, body }: RoutineNest, p: Printer, na
   writeSteps(body, named, "", p.lines);
 }
 
-function writeNest(nest: Nest, p: Printer, name: OperandName): void {
+function writeNest(nest: Exclude<Nest, RoutineNest>, p: Printer): void {
   switch (nest.kind) {
     case "map": {
       const unless = nest.skipIfAliased ? ` unless ${nest.skipIfAliased.map((o) => p.operand(o)).join(" is ")}` : "";
@@ -200,16 +200,14 @@ function writeNest(nest: Nest, p: Printer, name: OperandName): void {
       return;
     case "attend":
       writeAttend(nest, p);
-      return;
-    case "routine":
-      writeRoutine(nest, p, name);
   }
 }
 
 /** One nest; the loops of equal work on other data have equal text when operands are named by their place in it. */
 export function printNest(nest: Nest, name: OperandName = plain): string {
   const p = new Printer(name);
-  writeNest(nest, p, name);
+  if (nest.kind === "routine") writeRoutine(nest, p, name);
+  else writeNest(nest, p);
   return p.lines.join("\n");
 }
 

@@ -144,7 +144,7 @@ export class RoutineBuilder {
     return single.value;
   }
 
-  /** A bound or an index, worked out once. */
+  /** A bound or an index, computed once. */
   fixed(index: Ix): Index {
     const of = ix(index);
     if (of.terms.every(({ atom }) => atom.kind === "var")) return of;
@@ -197,7 +197,7 @@ export class RoutineBuilder {
     this.#open.push({ kind: "while", test, most, body: this.#inside(body) });
   }
 
-  /** floor(count / by), 0 where the count is negative; worked out once. */
+  /** floor(count / by), 0 where the count is negative; computed once. */
   quotient(count: Ix, by: number): Index {
     return this.fixed(floorDiv(ix(count), by));
   }

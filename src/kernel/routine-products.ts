@@ -3,9 +3,8 @@
  * taken four at a time, along rows of the result, so that registers are used and each is read once for sixteen products; which
  * terms come first is the same for every element.
  */
-import { at } from "../base/invariant.ts";
 import type { Expr, Index } from "./expr.ts";
-import { rangeOf } from "./index-math.ts";
+import { constIndex, rangeOf } from "./index-math.ts";
 import {
   type Ix,
   least,
@@ -28,6 +27,9 @@ const COLUMNS = 128;
 
 type Range = readonly [from: Ix, to: Ix];
 
+/** The first of some neighbours, and how many they are. */
+type Group = readonly [first: Index, count: number];
+
 /** target[i, j] = target[i, j] ± Σ_p left(i, p) · right(p, j), the terms one after the other. */
 export interface Update {
   readonly rows: Range;
@@ -45,7 +47,7 @@ export interface Update {
 export function update(r: RoutineBuilder, u: Update): void {
   const combine = u.adds ? add : sub;
   const counts = (n: number): readonly number[] => Array.from({ length: n }, (_, i) => i);
-  const tile = (i: Index, rows: number, p: Index, terms: number, [from, to]: Range): void => {
+  const tile = ([i, rows]: Group, [p, terms]: Group, [from, to]: Range): void => {
     r.each(from, to, (j) => {
       const rights = counts(terms).map((t) => u.right(plus(p, t), j));
       r.setAll(
@@ -64,7 +66,7 @@ export function update(r: RoutineBuilder, u: Update): void {
   inBlocks(r, from, to, (first, end) => {
     r.inGroups(...u.rows, ROWS, (i, rows) => {
       const last = u.until ? r.fixed(least(end, u.until(plus(i, rows - 1)))) : end;
-      r.inGroups(...u.terms, TERMS, (p, terms) => tile(i, rows, p, terms, [first, last]));
+      r.inGroups(...u.terms, TERMS, (p, terms) => tile([i, rows], [p, terms], [first, last]));
     });
   });
 }
@@ -87,46 +89,52 @@ const blocksOf = (r: RoutineBuilder, count: Index): Index => r.quotient(plus(cou
 /** Sums that are taken side by side. */
 const LANES = 16;
 
+/** Sums of value(k, i) over a range of i, one for each of the results. */
+export interface Sums {
+  readonly range: Range;
+  /** Room for partial sums. */
+  readonly parts: Vector;
+  readonly results: readonly Single[];
+  value(k: number, i: Index): Expr;
+}
+
 /**
- * Sums of products value(k, i) over i, one for each k below `count`: sixteen partial sums by position, of which the last elements
- * go to the first; then these in a tree.
+ * Short ranges one after the other; others in sixteen partial sums by position, then these in a tree, and then the elements that do
+ * not fill sixteen.
  */
-export function sums(
-  r: RoutineBuilder,
-  [from, to]: Range,
-  parts: Vector,
-  value: (k: number, i: Index) => Expr,
-  results: readonly Single[],
-): void {
+export function sums(r: RoutineBuilder, { range: [from, to], parts, results, value }: Sums): void {
   const [first, end] = [r.fixed(from), r.fixed(to)];
-  const whole = r.quotient(minus(end, first), LANES);
+  const isLong = rangeOf(minus(end, first))[1] >= 2 * LANES;
+  const whole = isLong ? r.quotient(minus(end, first), LANES) : constIndex(0);
+  if (isLong) partialSumsOf(r, { range: [first, whole], parts, results, value });
   results.forEach((result, k) => {
-    const start = k * LANES;
-    r.each(0, LANES, (l) => r.set(parts.place(plus(l, start)), r.number(0)));
-    r.let(result, 0);
+    const tree = (): Expr => treeSum(Array.from({ length: LANES }, (_, l) => parts.at(k * LANES + l)));
+    r.let(result, isLong ? tree() : 0);
+    r.for(plus(first, times(whole, LANES)), end, (i) => r.let(result, add(result.value, value(k, i))));
   });
+}
+
+/** The range is where the first is, and how many times sixteen there are. */
+function partialSumsOf(r: RoutineBuilder, { range: [first, whole], parts, results, value }: Sums): void {
+  r.each(0, LANES * results.length, (l) => r.set(parts.place(l), r.number(0)));
   r.for(0, whole, (g) => {
     const base = plus(first, times(g, LANES));
     r.each(0, LANES, (l) => {
-      const sets = results.map((_, k) => {
-        const place = plus(l, k * LANES);
-        return [parts.place(place), add(parts.at(place), value(k, plus(base, l)))] as const;
-      });
-      r.setAll(sets);
+      r.setAll(
+        results.map((_, k) => {
+          const place = plus(l, k * LANES);
+          return [parts.place(place), add(parts.at(place), value(k, plus(base, l)))] as const;
+        }),
+      );
     });
-  });
-  results.forEach((result, k) => {
-    const tree = treeSum(Array.from({ length: LANES }, (_, l) => parts.at(k * LANES + l)));
-    r.let(result, tree);
-    r.for(plus(first, times(whole, LANES)), end, (i) => r.let(result, add(result.value, value(k, i))));
   });
 }
 
 /** One sum. */
 export function sumOf(r: RoutineBuilder, range: Range, parts: Vector, value: (i: Index) => Expr): Single {
   const result = r.single();
-  sums(r, range, parts, (_, i) => value(i), [result]);
-  return at([result], 0);
+  sums(r, { range, parts, results: [result], value: (_, i) => value(i) });
+  return result;
 }
 
 /** Room for the partial sums of so many sums. */

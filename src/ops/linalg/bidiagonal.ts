@@ -8,6 +8,7 @@ import {
   minus,
   plus,
   type RoutineBuilder,
+  type Single,
   type Vector,
 } from "../../kernel/routine-builder.ts";
 import { partialSums, sumOf, sums, update } from "../../kernel/routine-products.ts";
@@ -67,7 +68,8 @@ export function bidiagonalize(r: RoutineBuilder, a: Matrix, m: number, n: number
       const u = r.named(right.tau.at(inside));
       r.inGroups(next, m, ROWS, (i, many) => {
         const own = dots.slice(0, many);
-        sums(r, [next, n], parts, (s, j) => mul(a.at(plus(i, s), j), right.rows.at(inside, j)), own);
+        const value = (s: number, j: Index): Expr => mul(a.at(plus(i, s), j), right.rows.at(inside, j));
+        sums(r, { range: [next, n], parts, results: own, value });
         own.forEach(({ value }, s) => {
           const row = plus(i, s);
           r.set(z.place(row), mul(u, sub(value, mul(left.rows.at(k, row), by))));
@@ -101,133 +103,199 @@ export interface Vectors {
  * Implicit QR with shifts (G. H. Golub, C. Reinsch, "Singular value decomposition and least squares solutions", 1970). The diagonal
  * becomes the singular values, not in order; one that is not found becomes NaN.
  */
-export function diagonalizeBoth(r: RoutineBuilder, { d, e }: Bidiagonal, n: number, vectors: Vectors | null): void {
-  const [cosU, sinU, cosV, sinV] = [r.vector(n), r.vector(n), r.vector(n), r.vector(n)];
-  const [l, done, going, cancels] = [r.single("i32"), r.single("i32"), r.single("i32"), r.single("i32")];
-  const [c, s, x, f, g, y, h] = [r.single(), r.single(), r.single(), r.single(), r.single(), r.single(), r.single()];
-  const start = r.index(l, 0, n - 1);
-  const norm = r.single();
-  r.let(norm, 0);
-  r.for(0, n, (i) => r.let(norm, max(norm.value, add(abs(d.at(i)), abs(e.at(i))))));
-  const limit = r.named(mul(norm.value, epsilonOf(r)));
-  const isSmall = (value: Expr): Expr => le(abs(value), limit);
+export function diagonalizeBoth(r: RoutineBuilder, of: Bidiagonal, n: number, vectors: Vectors | null): void {
+  new BothSides(r, of, n, vectors).run();
+}
 
-  /** Where e[l] is to go because d[l - 1] is zero: rotations of row l - 1 with those below. */
-  const cancel = (k: Index): void => {
-    const above = r.fixed(greatest(minus(start, 1), 0));
+class BothSides {
+  readonly #r: RoutineBuilder;
+  readonly #d: Vector;
+  readonly #e: Vector;
+  readonly #n: number;
+  readonly #vectors: Vectors | null;
+  readonly #u: Turns;
+  readonly #v: Turns;
+  /** Numbers up to this count as zero. */
+  readonly #limit: Expr;
+  /** Where the part that is worked on begins. */
+  readonly #l: Single;
+  readonly #done: Single;
+  readonly #going: Single;
+  readonly #cancels: Single;
+  readonly #c: Single;
+  readonly #s: Single;
+
+  constructor(r: RoutineBuilder, { d, e }: Bidiagonal, n: number, vectors: Vectors | null) {
+    this.#r = r;
+    this.#d = d;
+    this.#e = e;
+    this.#n = n;
+    this.#vectors = vectors;
+    this.#u = { cos: r.vector(n), sin: r.vector(n) };
+    this.#v = { cos: r.vector(n), sin: r.vector(n) };
+    this.#l = r.single("i32");
+    this.#done = r.single("i32");
+    this.#going = r.single("i32");
+    this.#cancels = r.single("i32");
+    this.#c = r.single();
+    this.#s = r.single();
+    const norm = r.single();
+    r.let(norm, 0);
+    r.for(0, n, (i) => r.let(norm, max(norm.value, add(abs(d.at(i)), abs(e.at(i))))));
+    this.#limit = r.named(mul(norm.value, epsilonOf(r)));
+  }
+
+  get #start(): Index {
+    return this.#r.index(this.#l, 0, this.#n - 1);
+  }
+
+  #isSmall(value: Expr): Expr {
+    return le(abs(value), this.#limit);
+  }
+
+  run(): void {
+    const [r, d, n, vectors] = [this.#r, this.#d, this.#n, this.#vectors];
+    r.down(0, n, (k) => {
+      r.let(this.#done, 0);
+      r.while(eq(this.#done.value, 0), MOST, () => {
+        this.#find(k);
+        r.if(eq(this.#cancels.value, 1), () => this.#cancel(k));
+        r.if(
+          eq(this.#l.value, asExpr(k)),
+          () => r.let(this.#done, 1),
+          () => this.#sweep(k),
+        );
+      });
+      r.if(lt(d.at(k), 0), () => {
+        r.set(d.place(k), neg(d.at(k)));
+        if (vectors) r.each(0, n, (j) => r.set(vectors.right.place(k, j), neg(vectors.right.at(k, j))));
+      });
+      r.if(eq(this.#done.value, 0), () => r.set(d.place(k), r.number(Number.NaN)));
+    });
+  }
+
+  /** The part that ends at k begins behind a zero above the diagonal; or behind one on it, which cancels what is right of it. */
+  #find(k: Index): void {
+    const r = this.#r;
+    r.let(this.#l, asExpr(k));
+    r.let(this.#going, 1);
+    r.let(this.#cancels, 0);
+    r.while(eq(this.#going.value, 1), this.#n + 1, () => {
+      r.if(
+        or(eq(this.#l.value, 0), this.#isSmall(this.#e.at(this.#start))),
+        () => r.let(this.#going, 0),
+        () => {
+          r.if(
+            this.#isSmall(this.#d.at(r.fixed(greatest(minus(this.#start, 1), 0)))),
+            () => {
+              r.let(this.#going, 0);
+              r.let(this.#cancels, 1);
+            },
+            () => r.let(this.#l, sub(this.#l.value, 1)),
+          );
+        },
+      );
+    });
+  }
+
+  /** What is right of a zero on the diagonal goes by rotations of its row with those below. */
+  #cancel(k: Index): void {
+    const [r, d, e, c, s] = [this.#r, this.#d, this.#e, this.#c, this.#s];
+    const above = r.fixed(greatest(minus(this.#start, 1), 0));
     r.let(c, 0);
     r.let(s, 1);
-    r.let(going, 1);
-    r.for(start, plus(k, 1), (i) => {
-      r.if(eq(going.value, 1), () => {
-        r.let(f, mul(s.value, e.at(i)));
+    r.let(this.#going, 1);
+    r.for(this.#start, plus(k, 1), (i) => {
+      r.if(eq(this.#going.value, 1), () => {
+        const f = r.named(mul(s.value, e.at(i)));
         r.set(e.place(i), mul(c.value, e.at(i)));
         r.if(
-          isSmall(f.value),
-          () => r.let(going, 0),
+          this.#isSmall(f),
+          () => r.let(this.#going, 0),
           () => {
-            r.let(g, d.at(i));
-            r.let(h, length(f.value, g.value));
-            r.set(d.place(i), h.value);
-            r.let(c, div(g.value, h.value));
-            r.let(s, div(neg(f.value), h.value));
-            if (!vectors) return;
-            const { left, leftLength } = vectors;
-            r.each(0, leftLength, (j) =>
-              r.setAll([
-                [left.place(above, j), add(mul(left.at(above, j), c.value), mul(left.at(i, j), s.value))],
-                [left.place(i, j), sub(mul(left.at(i, j), c.value), mul(left.at(above, j), s.value))],
-              ]),
-            );
+            const g = r.named(d.at(i));
+            const h = r.named(length(f, g));
+            r.set(d.place(i), h);
+            r.let(c, div(g, h));
+            r.let(s, div(neg(f), h));
+            if (this.#vectors) this.#turnLeft(this.#vectors, above, i);
           },
         );
       });
     });
-  };
+  }
 
-  /** One sweep from l to k. */
-  const sweep = (k: Index): void => {
+  #turnLeft({ left, leftLength }: Vectors, above: Index, i: Index): void {
+    const [r, c, s] = [this.#r, this.#c.value, this.#s.value];
+    r.each(0, leftLength, (j) =>
+      r.setAll([
+        [left.place(above, j), add(mul(left.at(above, j), c), mul(left.at(i, j), s))],
+        [left.place(i, j), sub(mul(left.at(i, j), c), mul(left.at(above, j), s))],
+      ]),
+    );
+  }
+
+  /** What the first rotation of a sweep is of, from the eigenvalue of the last two rows that is nearer. */
+  #shifted(k: Index): Expr {
+    const [r, d, e] = [this.#r, this.#d, this.#e];
     const above = r.fixed(greatest(minus(k, 1), 0));
-    const z = r.named(d.at(k));
-    r.let(x, d.at(start));
-    r.let(y, d.at(above));
-    r.let(g, e.at(above));
-    r.let(h, e.at(k));
-    const top = add(mul(sub(y.value, z), add(y.value, z)), mul(sub(g.value, h.value), add(g.value, h.value)));
-    r.let(f, div(top, mul(mul(h.value, y.value), 2)));
-    const root = withSign(length(f.value, r.number(1)), f.value);
-    const shift = sub(div(y.value, add(f.value, root)), h.value);
-    r.let(f, div(add(mul(sub(x.value, z), add(x.value, z)), mul(h.value, shift)), x.value));
+    const [x, y, z] = [r.named(d.at(this.#start)), r.named(d.at(above)), r.named(d.at(k))];
+    const [g, h] = [r.named(e.at(above)), r.named(e.at(k))];
+    const top = add(mul(sub(y, z), add(y, z)), mul(sub(g, h), add(g, h)));
+    const f = r.named(div(top, mul(mul(h, y), 2)));
+    const shift = sub(div(y, add(f, withSign(length(f, r.number(1)), f))), h);
+    return r.named(div(add(mul(sub(x, z), add(x, z)), mul(h, shift)), x));
+  }
+
+  /** Rotations from both sides chase what is beside the two diagonals from the top to row k. */
+  #sweep(k: Index): void {
+    const [r, d, e, c, s] = [this.#r, this.#d, this.#e, this.#c, this.#s];
+    const [x, f] = [r.single(), r.single()];
+    r.let(f, this.#shifted(k));
+    r.let(x, d.at(this.#start));
     r.let(c, 1);
     r.let(s, 1);
-    r.for(start, k, (j) => {
+    r.for(this.#start, k, (j) => {
       const i = plus(j, 1);
-      r.let(g, e.at(i));
-      r.let(y, d.at(i));
-      r.let(h, mul(s.value, g.value));
-      r.let(g, mul(c.value, g.value));
-      const first = r.named(length(f.value, h.value));
+      const h = r.named(mul(s.value, e.at(i)));
+      const g = r.named(mul(c.value, e.at(i)));
+      const first = r.named(length(f.value, h));
       r.set(e.place(j), first);
       r.let(c, div(f.value, first));
-      r.let(s, div(h.value, first));
-      r.let(f, add(mul(x.value, c.value), mul(g.value, s.value)));
-      r.let(g, sub(mul(g.value, c.value), mul(x.value, s.value)));
-      r.let(h, mul(y.value, s.value));
-      r.let(y, mul(y.value, c.value));
-      r.set(cosV.place(j), c.value);
-      r.set(sinV.place(j), s.value);
-      const second = r.named(length(f.value, h.value));
+      r.let(s, div(h, first));
+      r.let(f, add(mul(x.value, c.value), mul(g, s.value)));
+      const across = r.named(sub(mul(g, c.value), mul(x.value, s.value)));
+      const below = r.named(mul(d.at(i), s.value));
+      const y = r.named(mul(d.at(i), c.value));
+      keep(r, this.#v, j, [c.value, s.value]);
+      const second = r.named(length(f.value, below));
       r.set(d.place(j), second);
       r.if(ne(second, 0), () => {
         r.let(c, div(f.value, second));
-        r.let(s, div(h.value, second));
+        r.let(s, div(below, second));
       });
-      r.set(cosU.place(j), c.value);
-      r.set(sinU.place(j), s.value);
-      r.let(f, add(mul(c.value, g.value), mul(s.value, y.value)));
-      r.let(x, sub(mul(c.value, y.value), mul(s.value, g.value)));
+      keep(r, this.#u, j, [c.value, s.value]);
+      r.let(f, add(mul(c.value, across), mul(s.value, y)));
+      r.let(x, sub(mul(c.value, y), mul(s.value, across)));
     });
-    r.set(e.place(start), r.number(0));
+    r.set(e.place(this.#start), r.number(0));
     r.set(e.place(k), f.value);
     r.set(d.place(k), x.value);
-    if (!vectors) return;
-    rotate(r, vectors.right, n, { range: [start, k], down: false, cos: cosV, sin: sinV });
-    rotate(r, vectors.left, vectors.leftLength, { range: [start, k], down: false, cos: cosU, sin: sinU });
-  };
+    if (!this.#vectors) return;
+    const { left, leftLength, right } = this.#vectors;
+    const range = [this.#start, k] as const;
+    rotate(r, right, this.#n, { range, down: false, ...this.#v });
+    rotate(r, left, leftLength, { range, down: false, ...this.#u });
+  }
+}
 
-  r.down(0, n, (k) => {
-    r.let(done, 0);
-    r.while(eq(done.value, 0), MOST, () => {
-      r.let(l, asExpr(k));
-      r.let(going, 1);
-      r.let(cancels, 0);
-      r.while(eq(going.value, 1), n + 1, () => {
-        r.if(
-          or(eq(l.value, 0), isSmall(e.at(start))),
-          () => r.let(going, 0),
-          () => {
-            r.if(
-              isSmall(d.at(r.fixed(greatest(minus(start, 1), 0)))),
-              () => {
-                r.let(going, 0);
-                r.let(cancels, 1);
-              },
-              () => r.let(l, sub(l.value, 1)),
-            );
-          },
-        );
-      });
-      r.if(eq(cancels.value, 1), () => cancel(k));
-      r.if(
-        eq(l.value, asExpr(k)),
-        () => r.let(done, 1),
-        () => sweep(k),
-      );
-    });
-    r.if(lt(d.at(k), 0), () => {
-      r.set(d.place(k), neg(d.at(k)));
-      if (vectors) r.each(0, n, (j) => r.set(vectors.right.place(k, j), neg(vectors.right.at(k, j))));
-    });
-    r.if(eq(done.value, 0), () => r.set(d.place(k), r.number(Number.NaN)));
-  });
+/** Rotations of a sweep, by row. */
+interface Turns {
+  readonly cos: Vector;
+  readonly sin: Vector;
+}
+
+function keep(r: RoutineBuilder, { cos, sin }: Turns, j: Index, [c, s]: readonly [Expr, Expr]): void {
+  r.set(cos.place(j), c);
+  r.set(sin.place(j), s);
 }

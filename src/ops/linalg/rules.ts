@@ -78,7 +78,7 @@ export const halfLower = (b: Build, x: Value): Value =>
   scaled(b, apply(b, add, lowerPart(b, x), lowerPart(b, x, 1)), 0.5);
 
 /** A vector of each batch along the rows of a matrix: y[i, j] = x[j]; `down`: y[i, j] = x[i]. */
-export function spread(b: Build, x: Value, rows: number, columns: number, down = false): Value {
+export function spread(b: Build, x: Value, [rows, columns]: readonly [number, number], down = false): Value {
   const { shape } = x.type;
   const batch = shape.slice(0, -1);
   const axes = [...batch.keys(), down ? batch.length : batch.length + 1];
@@ -95,13 +95,13 @@ export function onDiagonal(b: Build, x: Value): Value {
 /** A matrix with a row [..., 1, n] on its diagonal. */
 export function diagonalOf(b: Build, row: Value, n: number): Value {
   const values = b.call(reshape, [row], { shape: [...batchOf(row.type), n] });
-  return onDiagonal(b, spread(b, values, n, n));
+  return onDiagonal(b, spread(b, values, [n, n]));
 }
 
 /** F[i, j] = 1 / (x_j - x_i), and 0 on the diagonal. */
 export function differences(b: Build, x: Value): Value {
   const n = x.type.shape.at(-1) ?? 0;
-  const difference = apply(b, sub, spread(b, x, n, n), spread(b, x, n, n, true));
+  const difference = apply(b, sub, spread(b, x, [n, n]), spread(b, x, [n, n], true));
   const one = onDiagonal(b, fullLike(b, difference, 1));
   return apply(b, sub, apply(b, div, fullLike(b, difference, 1), apply(b, add, difference, one)), one);
 }

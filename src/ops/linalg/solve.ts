@@ -181,8 +181,8 @@ function parts(b: Build, ct: Value): readonly Value[] {
 function everywhere(b: Build, x: Value, n: number): Value {
   const batch = batchOf(x.type);
   const column = b.call(reshape, [x], { shape: [...batch, 1] });
-  const row = spread(b, column, n, 1);
-  return spread(b, b.call(reshape, [row], { shape: [...batch, n] }), n, n, true);
+  const row = spread(b, column, [n, 1]);
+  return spread(b, b.call(reshape, [row], { shape: [...batch, n] }), [n, n], true);
 }
 
 /**

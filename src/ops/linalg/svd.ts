@@ -89,9 +89,9 @@ const gaps = (b: Build, s: Value): Value => differences(b, apply(b, elementwise.
 
 /** x with its columns multiplied by s; or its rows. */
 const byColumns = (b: Build, x: Value, s: Value): Value =>
-  apply(b, elementwise.mul, x, spread(b, s, rowsOf(x.type), columnsOf(x.type)));
+  apply(b, elementwise.mul, x, spread(b, s, [rowsOf(x.type), columnsOf(x.type)]));
 const byRows = (b: Build, x: Value, s: Value): Value =>
-  apply(b, elementwise.mul, x, spread(b, s, rowsOf(x.type), columnsOf(x.type), true));
+  apply(b, elementwise.mul, x, spread(b, s, [rowsOf(x.type), columnsOf(x.type)], true));
 
 const plus = (b: Build, x: Value, y: Value): Value => apply(b, elementwise.add, x, y);
 const less = (b: Build, x: Value, y: Value): Value => apply(b, elementwise.sub, x, y);
@@ -99,7 +99,7 @@ const less = (b: Build, x: Value, y: Value): Value => apply(b, elementwise.sub, 
 /** x less what of it is in the space of the columns of u, divided by s. */
 function outside(b: Build, u: Value, x: Value, s: Value): Value {
   const rest = less(b, x, product(b, u, product(b, u, x, { ta: true })));
-  return apply(b, elementwise.div, rest, spread(b, s, rowsOf(x.type), columnsOf(x.type)));
+  return apply(b, elementwise.div, rest, spread(b, s, [rowsOf(x.type), columnsOf(x.type)]));
 }
 
 /**
