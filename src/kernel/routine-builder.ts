@@ -84,6 +84,8 @@ export interface Single {
 export class RoutineBuilder {
   readonly dtype: FloatScalar;
   readonly tiles: Tile[] = [];
+  /** Loops of no more iterations, if their number is known, are written out. */
+  unrolls = 0;
   #open: Step[] = [];
   #counters = 0;
 
@@ -166,8 +168,16 @@ export class RoutineBuilder {
     return { kind: "var", name: `n${this.#counters}`, extent: Math.max(1, rangeOf(to)[1]) };
   }
 
+  /** Writes out a loop that is short enough; false where it is not. */
+  #unrolled(from: Index, to: Index, body: (i: Index) => void): boolean {
+    if (from.terms.length > 0 || to.terms.length > 0 || to.offset - from.offset > this.unrolls) return false;
+    for (let i = from.offset; i < to.offset; i++) body(constIndex(i));
+    return true;
+  }
+
   for(from: Ix, to: Ix, body: (i: Index) => void): void {
     const [first, end] = [ix(from), ix(to)];
+    if (this.#unrolled(first, end, body)) return;
     const counter = this.#counter(end);
     const steps = this.#inside(() => body(varIndex(counter)));
     if (!isEmptyRange(first, end)) this.#open.push({ kind: "for", counter, from: first, to: end, body: steps });
@@ -181,6 +191,7 @@ export class RoutineBuilder {
   /** Iterations in any order; the body assigns alone. */
   each(from: Ix, to: Ix, body: (i: Index) => void): void {
     const [first, end] = [ix(from), ix(to)];
+    if (this.#unrolled(first, end, body)) return;
     const counter = this.#counter(end);
     const steps = this.#inside(() => body(varIndex(counter)));
     const assigns = steps.filter((step): step is Assignment => step.kind === "set");

@@ -63,7 +63,7 @@ function emitNest(em: VectorEmitter, nest: Nest, file: CFile): Units {
     case "attend":
       return emitAttend(em, nest, file);
     case "routine":
-      return emitRoutine(em, nest);
+      return emitRoutine(em, nest, file);
   }
 }
 

@@ -2,41 +2,59 @@
  * @file Routines (kernel/routine.ts) as C: single values are variables, arrays are in the thread's workspace. Loops whose iterations
  * are apart go register by register, and one by one at their end.
  */
+import { type FloatScalar, laneBytes } from "../../kernel/dtype.ts";
 import type { Expr, Index } from "../../kernel/expr.ts";
 import type { RoutineNest } from "../../kernel/loops.ts";
-import { FIRST_TILE, type Step, type Steps } from "../../kernel/routine.ts";
+import { type Assignment, FIRST_TILE, type Step, type Steps } from "../../kernel/routine.ts";
 import { routineLayout, withTiles } from "../cpu/routine.ts";
 import { live, product, UNDIVIDED, type Units } from "../units.ts";
+import type { CCode } from "./c-code.ts";
 import { emitOuter, emitStores } from "./emit-loops.ts";
 import { VectorEmitter } from "./emitter.ts";
+import type { CFile } from "./options.ts";
+import { lanesText } from "./prelude.ts";
 
 class RoutineEmitter {
-  readonly em: VectorEmitter;
+  /** Registers for loops whose iterations are apart, and the narrowest ones for everything else. */
+  readonly #wide: VectorEmitter;
+  readonly #narrow: VectorEmitter;
 
-  constructor(em: VectorEmitter) {
-    this.em = em;
+  constructor(wide: VectorEmitter, narrow: VectorEmitter) {
+    this.#wide = wide;
+    this.#narrow = narrow;
   }
 
-  /** Bounds as variables; nothing that was read for them is known afterwards. */
+  get #code(): CCode {
+    return this.#wide.code;
+  }
+
+  /** The narrow emitter, with the counters that there are; nothing that was read in a block is known after it. */
+  #one(body: (em: VectorEmitter) => void): void {
+    const em = this.#narrow;
+    for (const [v, name] of this.#wide.vars) em.vars.set(v, name);
+    em.block("", () => body(em));
+  }
+
+  /** Bounds as variables. */
   #bounds(from: Index, to: Index): readonly [string, string] {
-    const { em } = this;
-    const [lo, hi] = [em.code.name("from"), em.code.name("to")];
-    em.vec = null;
-    em.code.line(`idx ${lo}, ${hi};`);
-    em.block("", () => {
-      em.code.line(`${lo} = ${em.index(from, em.first(1))};`);
-      em.code.line(`${hi} = ${em.index(to, em.first(1))};`);
+    const [lo, hi] = [this.#code.name("from"), this.#code.name("to")];
+    this.#code.line(`idx ${lo}, ${hi};`);
+    this.#one((em) => {
+      this.#code.line(`${lo} = ${em.index(from, em.first(1))};`);
+      this.#code.line(`${hi} = ${em.index(to, em.first(1))};`);
     });
     return [lo, hi];
   }
 
   #test(test: Expr): string {
-    const { em } = this;
-    const name = em.code.name("test");
-    em.vec = null;
-    em.code.line(`int ${name};`);
-    em.block("", () => em.code.line(`${name} = ${em.emit(test, em.first(1))}[0] != 0;`));
+    const name = this.#code.name("test");
+    this.#code.line(`int ${name};`);
+    this.#one((em) => this.#code.line(`${name} = ${em.emit(test, em.first(1))}[0] != 0;`));
     return name;
+  }
+
+  #assign({ stores }: Assignment): void {
+    this.#one((em) => emitStores(em, stores, em.first(1)));
   }
 
   steps(steps: Steps): void {
@@ -44,17 +62,15 @@ class RoutineEmitter {
   }
 
   #step(step: Step): void {
-    const { em } = this;
-    const { code } = em;
+    const code = this.#code;
     switch (step.kind) {
       case "set":
-        em.vec = null;
-        em.block("", () => emitStores(em, step.stores, em.first(1)));
+        this.#assign(step);
         return;
       case "for": {
         const [lo, hi] = this.#bounds(step.from, step.to);
-        const name = em.counter(step.counter);
-        em.block(`for (idx ${name} = ${lo}; ${name} < ${hi}; ${name}++)`, () => this.steps(step.body));
+        const name = this.#wide.counter(step.counter);
+        code.block(`for (idx ${name} = ${lo}; ${name} < ${hi}; ${name}++)`, () => this.steps(step.body));
         return;
       }
       case "each":
@@ -62,13 +78,13 @@ class RoutineEmitter {
         return;
       case "if": {
         const test = this.#test(step.test);
-        em.block(`if (${test})`, () => this.steps(step.body));
-        if (step.otherwise.length > 0) em.block("else", () => this.steps(step.otherwise));
+        code.block(`if (${test})`, () => this.steps(step.body));
+        if (step.otherwise.length > 0) code.block("else", () => this.steps(step.otherwise));
         return;
       }
       case "while": {
         const count = code.name("count");
-        em.block(`for (idx ${count} = 0; ${count} < ${step.most}; ${count}++)`, () => {
+        code.block(`for (idx ${count} = 0; ${count} < ${step.most}; ${count}++)`, () => {
           code.line(`if (!${this.#test(step.test)}) break;`);
           this.steps(step.body);
         });
@@ -77,25 +93,31 @@ class RoutineEmitter {
   }
 
   #each({ counter, from, to, body }: Extract<Step, { kind: "each" }>): void {
-    const { em } = this;
+    const em = this.#wide;
     const [lo, hi] = this.#bounds(from, to);
-    em.vec = counter;
-    em.block("", () => {
-      const values = body.flatMap(({ stores }) => stores.map(({ value }) => value));
-      em.hoist(values, counter, em.all);
+    this.#code.block("", () => {
       const name = em.counter(counter);
-      em.code.line(`idx ${name} = ${lo};`);
-      const all = (count: number): void => {
-        for (const { stores } of body) em.block("", () => emitStores(em, stores, em.first(count)));
-      };
-      em.block(`for (; ${name} + ${em.lanes} <= ${hi}; ${name} += ${em.lanes})`, () => all(em.lanes));
-      em.block(`for (; ${name} < ${hi}; ${name}++)`, () => all(1));
+      this.#code.line(`idx ${name} = ${lo};`);
+      em.vec = counter;
+      em.block(`if (${name} + ${em.lanes} <= ${hi})`, () => {
+        const values = body.flatMap(({ stores }) => stores.map(({ value }) => value));
+        em.hoist(values, counter, em.all);
+        em.block(`for (; ${name} + ${em.lanes} <= ${hi}; ${name} += ${em.lanes})`, () => {
+          for (const { stores } of body) em.block("", () => emitStores(em, stores, em.all));
+        });
+      });
+      em.vec = null;
+      this.#code.block(`for (; ${name} < ${hi}; ${name}++)`, () => {
+        for (const step of body) this.#assign(step);
+      });
     });
-    em.vec = null;
   }
 }
 
-export function emitRoutine(outer: VectorEmitter, nest: RoutineNest): Units {
+/** Lanes of registers for single values: 128 bits. */
+const narrowLanes = (dtype: FloatScalar): number => 16 / laneBytes(dtype);
+
+export function emitRoutine(outer: VectorEmitter, nest: RoutineNest, { options, share }: CFile): Units {
   const loops = live(nest.loops);
   if (product(loops) === 0) return { count: 0, grain: 1 };
   const { code } = outer;
@@ -115,8 +137,11 @@ export function emitRoutine(outer: VectorEmitter, nest: RoutineNest): Units {
     const name = names[operand - FIRST_TILE];
     return name ? `(&${name})` : `(${w} + ${(offsets[operand - FIRST_TILE] ?? 0) + offset})`;
   };
-  const em = new VectorEmitter(code, outer.lanes, pointer, withTiles(outer.operands, nest));
-  const emitter = new RoutineEmitter(em);
+  const operands = withTiles(outer.operands, nest);
+  const em = new VectorEmitter(code, outer.lanes, pointer, operands);
+  const lanes = Math.min(outer.lanes, narrowLanes(nest.dtype));
+  if (lanes < options.lanes / 2) share(`lanes ${lanes}`, () => lanesText(lanes));
+  const emitter = new RoutineEmitter(em, new VectorEmitter(code, lanes, pointer, operands));
   if (loops.length > 0) return emitOuter(em, loops, () => emitter.steps(nest.body));
   emitter.steps(nest.body);
   return UNDIVIDED;

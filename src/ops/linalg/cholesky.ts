@@ -12,7 +12,7 @@ import { div, sqrt } from "../../kernel/scalar-ops.ts";
 import { requireOne } from "../checks.ts";
 import { defineOp } from "../define.ts";
 import { samplesIn } from "../reference.ts";
-import { batchOf, halfLower, ontoLower, product, requireSquare, rowsOf, symmetricOf, turn } from "./rules.ts";
+import { batchOf, FEW_ROWS, halfLower, ontoLower, product, requireSquare, rowsOf, symmetricOf, turn } from "./rules.ts";
 import { triangularSolve } from "./triangular.ts";
 
 /** Columns that are factored together. */
@@ -23,13 +23,16 @@ const PANEL = 32;
  * right of it is reduced by the panel.
  */
 function factor({ r, out }: RoutineSite, n: number): void {
-  const panel = r.matrix(PANEL, n + 8);
+  if (n <= FEW_ROWS) r.unrolls = n;
+  const panel = r.matrix(Math.min(n, PANEL), n + 8);
   const d = r.single();
   r.for(0, Math.ceil(n / PANEL), (block) => {
     const from = times(block, PANEL);
     const to = r.fixed(least(plus(from, PANEL), n));
     const width = minus(to, from);
-    r.for(from, n, (i) => r.for(0, width, (p) => r.set(panel.place(p, i), out.at(i, plus(from, p)))));
+    r.for(0, width, (p) => {
+      r.each(plus(from, p), n, (i) => r.set(panel.place(p, i), out.at(i, plus(from, p))));
+    });
     r.for(0, width, (q) => {
       const column = plus(from, q);
       update(r, {

@@ -13,6 +13,7 @@ import {
 } from "../../kernel/routine-builder.ts";
 import { update } from "../../kernel/routine-products.ts";
 import { abs, convert, div, lt, ne } from "../../kernel/scalar-ops.ts";
+import { FEW_ROWS } from "./rules.ts";
 import { substitute } from "./triangular.ts";
 
 /** Columns that are factored together. */
@@ -39,6 +40,7 @@ function exchange(r: RoutineBuilder, a: Matrix, columns: number, [i, p]: readonl
  * stays, and u has a zero on the diagonal.
  */
 export function factorize(r: RoutineBuilder, n: number, read: (i: Ix, j: Ix) => Expr): Factored {
+  if (n <= FEW_ROWS) r.unrolls = n;
   const [a, pivots] = [r.matrix(n, n), r.vector(n)];
   r.for(0, n, (i) => r.each(0, n, (j) => r.set(a.place(i, j), read(i, j))));
   const [best, row, d] = [r.single(), r.single("i32"), r.single()];

@@ -105,3 +105,6 @@ export function differences(b: Build, x: Value): Value {
   const one = onDiagonal(b, fullLike(b, difference, 1));
   return apply(b, sub, apply(b, div, fullLike(b, difference, 1), apply(b, add, difference, one)), one);
 }
+
+/** Rows up to which loops over them are written out. */
+export const FEW_ROWS = 4;
