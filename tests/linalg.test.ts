@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import * as tm from "../src/api/index.ts";
 import { linalg, type Tensor, tensor } from "../src/api/index.ts";
 import { hostRandom } from "../src/base/random.ts";
+import { plainTargets } from "./support/targets.ts";
 
 const source = hostRandom(5);
 const drawn = (shape: readonly number[], dtype: "f32" | "f64" = "f64"): Tensor => {
@@ -53,6 +54,23 @@ describe.each(["f64", "f32"] as const)("middle matrices of %s, across blocks and
     expect(farthest(vectors.mul(values).matmul(t(vectors)), a)).toBeLessThan(n * limit);
     expect(farthest(t(vectors).matmul(vectors), identity(n, dtype))).toBeLessThan(n * limit);
     expect(farthest(linalg.eigvalsh(a), values)).toBeLessThan(n * limit);
+  });
+});
+
+const native = plainTargets.find(({ name }) => name === "native");
+
+test.skipIf(!native || native.missing)("native code has the bits of WebAssembly, across blocks of reflections", () => {
+  const a = drawn([2, 40, 36]);
+  const all = (x: Tensor): Tensor[] => {
+    // not of a product, which may be contracted
+    const { values, vectors } = linalg.eigh(x.slice([0, [0, 36]]));
+    return [...(Object.values(linalg.svd(x)) as Tensor[]), values, vectors];
+  };
+  const [wasm, other] = (["wasm", native!.target()] as const).map((target) =>
+    tm.compile((x: Tensor) => all(x), { target })(a),
+  );
+  wasm!.forEach((x, i) => {
+    expect(other![i]!.toArray()).toEqual(x.toArray());
   });
 });
 
@@ -134,6 +152,21 @@ describe("matrices that are not what is asked for", () => {
     ];
     for (const x of all) expect(Array.from(x.data(), Number).some(Number.isNaN)).toBe(true);
     expect(linalg.svd(tensor([[Number.POSITIVE_INFINITY]])).s.shape).toEqual([1]);
+  });
+
+  test("one element, one column", () => {
+    expect(linalg.svd(tensor([[-3]])).vh.toArray()).toEqual([[-1]]);
+    expect(linalg.qr(tensor([[-3]])).r.toArray()).toEqual([[-3]]);
+    expect(linalg.eigh(tensor([[-3]])).values.toArray()).toEqual([-3]);
+    expect(linalg.solve(tensor([[4]]), tensor([2])).toArray()).toEqual([0.5]);
+    expect(
+      linalg
+        .pinv(tensor([[3], [4]], { dtype: "f64" }))
+        .mul(25)
+        .round()
+        .toArray(),
+    ).toEqual([[3, 4]]);
+    expect(linalg.svd(tensor([[3], [4]])).s.toArray()).toEqual([5]);
   });
 
   test("no rows, no columns, no matrices", () => {

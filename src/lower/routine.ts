@@ -27,16 +27,24 @@ export function routineNest(
   const batch = loops.map(varIndex);
   const dtype = productType(outType.dtype);
   const r = new RoutineBuilder(dtype as RoutineNest["dtype"]);
+  const [rows, columns] = [outType.shape.at(-2) ?? 1, outType.shape.at(-1) ?? 1];
   const start = linearIndex([...batch, ZERO, ZERO], outType.shape);
-  const out = new Matrix(c.outputOperand(0), outType.dtype, start, [outType.shape.at(-1) ?? 1, 1]);
+  const stored = new Matrix(c.outputOperand(0), outType.dtype, start, [columns, 1]);
+  // what is computed is stored once, where storing rounds
+  const isRounded = r.dtype !== outType.dtype;
+  const out = isRounded ? r.matrix(rows, columns) : stored;
+  const copy = (from: Matrix, to: Matrix): void =>
+    r.for(0, rows, (i) => r.each(0, columns, (j) => r.set(to.place(i, j), from.at(i, j))));
+  if (isRounded && lower.copies) copy(stored, out);
   lower.write(context, {
     r,
     out,
     read: (input, i, j) => {
       const place = Position.at(at(inTypes, input).shape, [...batch, ix(i), ix(j)]);
-      return inType(at(inputs, input)(place), dtype as RoutineNest["dtype"]);
+      return inType(at(inputs, input)(place), r.dtype);
     },
   });
+  if (isRounded) copy(out, stored);
   const matrices = loops.reduce((n, v) => n * v.extent, 1);
   const { flops } = node.op.cost(inTypes, [outType], attrs, []);
   return {

@@ -167,7 +167,8 @@ export class StatementPrinter {
           this.#writeOut(statement);
           return;
         }
-        const pragma = statement.unroll ? this.#dialect.unroll(statement.counter.extent) : null;
+        const times = statement.rolled ? 1 : statement.counter.extent;
+        const pragma = statement.unroll || statement.rolled ? this.#dialect.unroll(times) : null;
         if (pragma !== null) this.#code.line(pragma);
         this.loop(statement, () => this.statements(statement.body));
         return;

@@ -102,7 +102,7 @@ class RoutineSchedule {
         const test = { operand: (going as Extract<Expr, { kind: "load" }>).operand, index: ZERO };
         const again = storing({ ...test, value: convert(this.#expr(step.test), "i32") });
         const body = where([going1], [again, ...where([going1], this.steps(step.body))]);
-        return [start, { kind: "for", counter: this.#counter("while", step.most), unroll: false, body }];
+        return [start, { kind: "for", counter: this.#counter("while", step.most), unroll: false, rolled: true, body }];
       }
     }
   }
@@ -139,7 +139,7 @@ class RoutineSchedule {
     if (most === 1) return [...before, ...where([{ index: count, lo: 1, hi: Math.max(2, own.extent + 1) }], inside)];
     return [
       ...before,
-      { kind: "for", counter: next, unroll: false, body: inside, ...(isWhole ? {} : { limit: count }) },
+      { kind: "for", counter: next, unroll: false, rolled: true, body: inside, ...(isWhole ? {} : { limit: count }) },
     ];
   }
 }

@@ -125,10 +125,8 @@ export const eigh: OpDef<EighAttrs> = defineOp<EighAttrs>({
     samplesIn(FLOAT_TYPES, [
       { shapes: [[2, 4, 4]], attrs: { vectors: true } },
       { shapes: [[5, 5]], attrs: { vectors: false } },
-      { shapes: [[1, 1]], attrs: { vectors: true } },
       { shapes: [[0, 0]], attrs: { vectors: true } },
       { shapes: [[0, 2, 2]], attrs: { vectors: true } },
-      { shapes: [[3, 3]], attrs: { vectors: true } },
     ]).map((sample) => ({ ...sample, range: [-2, 2] })),
 });
 

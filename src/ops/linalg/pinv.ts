@@ -118,8 +118,6 @@ export const pinv: OpDef<PinvAttrs> = defineOp<PinvAttrs>({
   samples: () =>
     samplesIn(FLOAT_TYPES, [
       { shapes: [[2, 4, 3]], attrs: { rtol: 1e-7 } },
-      { shapes: [[3, 3]], attrs: { rtol: 1e-7 } },
-      { shapes: [[2, 1]], attrs: { rtol: 0 } },
       { shapes: [[3, 0]], attrs: { rtol: 0 } },
     ]).map((sample) => ({ ...sample, range: [-1, 1], diagonal: 1.5 })),
 });

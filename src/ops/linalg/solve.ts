@@ -97,13 +97,6 @@ export const solve: OpDef<SolveAttrs> = defineOp<SolveAttrs>({
       },
       {
         shapes: [
-          [1, 1],
-          [1, 1],
-        ],
-        attrs: { transposed: false },
-      },
-      {
-        shapes: [
           [2, 0],
           [2, 2],
         ],

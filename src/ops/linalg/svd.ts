@@ -179,9 +179,6 @@ export const svd: OpDef<SvdAttrs> = defineOp<SvdAttrs>({
     samplesIn(FLOAT_TYPES, [
       { shapes: [[2, 4, 3]], attrs: { vectors: true } },
       { shapes: [[5, 4]], attrs: { vectors: false } },
-      { shapes: [[3, 3]], attrs: { vectors: true } },
-      { shapes: [[1, 1]], attrs: { vectors: true } },
-      { shapes: [[4, 1]], attrs: { vectors: true } },
       { shapes: [[3, 0]], attrs: { vectors: true } },
       { shapes: [[0, 2, 2]], attrs: { vectors: true } },
     ]).map((sample) => ({ ...sample, range: [-2, 2] })),
