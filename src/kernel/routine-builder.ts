@@ -81,6 +81,9 @@ export interface Single {
   readonly dtype: FloatScalar | "i32";
 }
 
+/** Iterations of `each` up to which it is written out. */
+const FEW = 4;
+
 export class RoutineBuilder {
   readonly dtype: FloatScalar;
   readonly tiles: Tile[] = [];
@@ -169,15 +172,15 @@ export class RoutineBuilder {
   }
 
   /** Writes out a loop that is short enough; false where it is not. */
-  #unrolled(from: Index, to: Index, body: (i: Index) => void): boolean {
-    if (from.terms.length > 0 || to.terms.length > 0 || to.offset - from.offset > this.unrolls) return false;
+  #unrolled([from, to]: readonly [Index, Index], most: number, body: (i: Index) => void): boolean {
+    if (from.terms.length > 0 || to.terms.length > 0 || to.offset - from.offset > most) return false;
     for (let i = from.offset; i < to.offset; i++) body(constIndex(i));
     return true;
   }
 
   for(from: Ix, to: Ix, body: (i: Index) => void): void {
     const [first, end] = [ix(from), ix(to)];
-    if (this.#unrolled(first, end, body)) return;
+    if (this.#unrolled([first, end], this.unrolls, body)) return;
     const counter = this.#counter(end);
     const steps = this.#inside(() => body(varIndex(counter)));
     if (!isEmptyRange(first, end)) this.#open.push({ kind: "for", counter, from: first, to: end, body: steps });
@@ -191,7 +194,8 @@ export class RoutineBuilder {
   /** Iterations in any order; the body assigns alone. */
   each(from: Ix, to: Ix, body: (i: Index) => void): void {
     const [first, end] = [ix(from), ix(to)];
-    if (this.#unrolled(first, end, body)) return;
+    // longer ones are for registers
+    if (this.#unrolled([first, end], Math.min(this.unrolls, FEW), body)) return;
     const counter = this.#counter(end);
     const steps = this.#inside(() => body(varIndex(counter)));
     const assigns = steps.filter((step): step is Assignment => step.kind === "set");

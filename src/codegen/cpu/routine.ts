@@ -33,6 +33,9 @@ export function routineLayout({ tiles }: Pick<RoutineNest, "tiles">): {
   return { offsets, elements: Math.ceil(elements / 16) * 16 };
 }
 
-/** Elements of workspace: the tiles of a unit for each thread. */
-export const routineScratch = (nest: Pick<RoutineNest, "tiles" | "loops">, threads: number): number =>
-  product(nest.loops) === 0 ? 0 : threads * Math.max(16, routineLayout(nest).elements);
+/** Elements of workspace: the tiles of a unit for each thread, where there are several units. */
+export function routineScratch(nest: Pick<RoutineNest, "tiles" | "loops">, threads: number): number {
+  const units = product(nest.loops);
+  if (units === 0) return 0;
+  return (units === 1 ? 1 : threads) * Math.max(16, routineLayout(nest).elements);
+}

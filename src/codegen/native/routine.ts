@@ -124,7 +124,9 @@ export function emitRoutine(outer: VectorEmitter, nest: RoutineNest, { options, 
   const { offsets, elements } = routineLayout(nest);
   const w = code.name("w");
   if (nest.scratch !== undefined) {
-    code.line(`${nest.dtype} *const ${w} = ${outer.pointer(nest.scratch, 0)} + thread * ${elements};`);
+    code.line(
+      `${nest.dtype} *const ${w} = ${outer.pointer(nest.scratch, 0)}${loops.length > 0 ? ` + thread * ${elements}` : ""};`,
+    );
   }
   const names = nest.tiles.map((tile) => {
     if (tile.kind === "array") return null;

@@ -142,7 +142,7 @@ export function emitRoutine(
   const w = code.local("i32");
   invariant(nest.scratch !== undefined, () => "a routine without workspace");
   code.get(addressNumber(nest.scratch, 0));
-  if (share)
+  if (share && loops.length > 0)
     code
       .get(share.thread)
       .i32Const(elements * bytes)

@@ -12,9 +12,11 @@ import { div, sqrt } from "../../kernel/scalar-ops.ts";
 import { requireOne } from "../checks.ts";
 import { defineOp } from "../define.ts";
 import { samplesIn } from "../reference.ts";
-import { batchOf, FEW_ROWS, halfLower, ontoLower, product, requireSquare, rowsOf, symmetricOf, turn } from "./rules.ts";
+import { batchOf, halfLower, ontoLower, product, requireSquare, rowsOf, symmetricOf, turn } from "./rules.ts";
 import { triangularSolve } from "./triangular.ts";
 
+/** Rows up to which loops over them are written out: there is little work in each iteration. */
+const UNROLLED = 16;
 /** Columns that are factored together. */
 const PANEL = 32;
 
@@ -23,7 +25,7 @@ const PANEL = 32;
  * right of it is reduced by the panel.
  */
 function factor({ r, out }: RoutineSite, n: number): void {
-  if (n <= FEW_ROWS) r.unrolls = n;
+  if (n <= UNROLLED) r.unrolls = n;
   const panel = r.matrix(Math.min(n, PANEL), n + 8);
   const d = r.single();
   r.for(0, Math.ceil(n / PANEL), (block) => {

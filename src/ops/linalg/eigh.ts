@@ -49,7 +49,7 @@ function decompose({ r, out, read }: RoutineSite, n: number, vectors: boolean): 
   r.for(0, n, (i) => r.for(0, n, (j) => r.set(a.place(i, j), read(0, greatest(i, j), least(i, j)))));
   const tridiagonal = tridiagonalize(r, a, n);
   const z = vectors ? r.matrix(n, n) : null;
-  if (z) formRows(r, tridiagonal.reflectors, z, [n, n]);
+  if (z) formRows(r, tridiagonal.reflectors, { to: z, work: a }, [n, n]);
   diagonalize(r, tridiagonal, n, z);
   const order = ordered(r, tridiagonal.d, n, false);
   r.for(0, n, (j) => {

@@ -61,8 +61,8 @@ export function singular(
   const bidiagonal = bidiagonalize(r, a, m, n);
   const vectors = isWhole ? { left: r.matrix(n, m), leftLength: m, right: r.matrix(n, n) } : null;
   if (vectors) {
-    formRows(r, bidiagonal.left, vectors.left, [m, n]);
-    formRows(r, bidiagonal.right, vectors.right, [n, n]);
+    formRows(r, bidiagonal.left, { to: vectors.left, work: a }, [m, n]);
+    formRows(r, bidiagonal.right, { to: vectors.right, work: a }, [n, n]);
   }
   diagonalizeBoth(r, bidiagonal, n, vectors);
   return { values: bidiagonal.d, vectors };

@@ -70,15 +70,14 @@ export function tridiagonalize(r: RoutineBuilder, a: Matrix, n: number): Tridiag
   return { d, e, reflectors };
 }
 
-/** The product of the reflections, its columns as rows. */
+/** The product of the reflections, its columns as rows; `work` has room for it. */
 export function formRows(
   r: RoutineBuilder,
   of: Reflectors,
-  to: Matrix,
+  { to, work }: { readonly to: Matrix; readonly work: Matrix },
   [rows, columns]: readonly [number, number],
 ): void {
   const blocks = new Blocks(r, of, columns);
-  const work = r.matrix(rows, columns);
   r.for(0, blocks.count, (block) => blocks.join(block));
   blocks.form(work, columns);
   r.for(0, rows, (i) => r.each(0, columns, (j) => r.set(to.place(j, i), work.at(i, j))));
