@@ -5,9 +5,8 @@
 
 import type { ScalarType } from "../kernel/dtype.ts";
 import type { Expr, Index } from "../kernel/expr.ts";
-import type { Accumulation, Combine, Span, Window, Within } from "../kernel/loops.ts";
+import type { Accumulation, Combine, RoutineNest, Span, Window, Within } from "../kernel/loops.ts";
 import type { Position } from "../kernel/position.ts";
-import type { Ix, Matrix, RoutineBuilder } from "../kernel/routine-builder.ts";
 import type { Build } from "./build.ts";
 import type { Control, Wiring } from "./control.ts";
 import type { OpFacts } from "./facts.ts";
@@ -168,13 +167,6 @@ export interface AttendPart {
   } | null;
 }
 
-/** A routine under construction: the result of one batch, and reads of the inputs there, all of them matrices. */
-export interface RoutineSite {
-  readonly r: RoutineBuilder;
-  readonly out: Matrix;
-  read(input: number, i: Ix, j: Ix): Expr;
-}
-
 /**
  * How the output is computed, element by element (kernel/loops.ts has the forms). Results are row-major.
  *
@@ -247,10 +239,14 @@ export type Lowering<A> =
   /** Results: result and logsum, or cotangents of q, k and v. */
   | { readonly kind: "attend"; part(c: LowerContext<A>): AttendPart }
   /**
-   * Steps for each matrix, the last two axes (kernel/routine.ts). Where it says so, the result starts as a copy of input 0, over
+   * Steps for each matrix, the last two axes (kernel/routine.ts); `to` is the operand of the result. Where it says so, the result starts as a copy of input 0, over
    * which it may be written; that input is then not read.
    */
-  | { readonly kind: "routine"; readonly copies: boolean; write(c: LowerContext<A>, site: RoutineSite): void }
+  | {
+      readonly kind: "routine";
+      readonly copies: boolean;
+      nest(c: LowerContext<A>, to: number): Omit<RoutineNest, "flops">;
+    }
   /** Regions: inlined before lowering, or lowered by the node's own region (fusion groups). */
   | { readonly kind: "region" }
   /** Regions that run several times or not at all: programs within the program, never part of a kernel. */

@@ -27,7 +27,6 @@ import { asStored } from "../kernel/stored.ts";
 import { guarded } from "../ops/guard.ts";
 import type { LoweringTarget, UnplacedNest } from "../target/description.ts";
 import { attendNest } from "./attend.ts";
-import { routineNest } from "./routine.ts";
 import { sortNest } from "./sort.ts";
 
 export interface Lowered {
@@ -426,6 +425,14 @@ function shuffleNests(c: Composer, node: Node): readonly UnplacedNest[] {
   const bits = context.inputs[0]?.(Position.at(context.outType.shape, [varIndex(along)]));
   invariant(bits, () => "shuffle without bits");
   return [{ kind: "shuffle", along, bits, operand: c.outputOperand(0) }];
+}
+
+function routineNest(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "routine" }>): UnplacedNest {
+  const context = c.context(node);
+  const nest = lower.nest(context, c.outputOperand(0));
+  const matrices = nest.loops.reduce((n, v) => n * v.extent, 1);
+  const { flops } = node.op.cost(context.inTypes, [context.outType], context.attrs, []);
+  return { ...nest, flops: flops / Math.max(1, matrices) };
 }
 
 function anchorNests(c: Composer, node: Node, target: LoweringTarget): readonly UnplacedNest[] {

@@ -2,7 +2,7 @@
 import { at } from "../../base/invariant.ts";
 import type { Build } from "../../ir/build.ts";
 import type { Value } from "../../ir/graph.ts";
-import type { NoAttrs, OpDef, RoutineSite } from "../../ir/op.ts";
+import type { NoAttrs, OpDef } from "../../ir/op.ts";
 import { elementsOf } from "../../ir/type.ts";
 import { FLOAT_TYPES } from "../../kernel/dtype.ts";
 import type { Index } from "../../kernel/expr.ts";
@@ -12,6 +12,7 @@ import { div, sqrt } from "../../kernel/scalar-ops.ts";
 import { requireOne } from "../checks.ts";
 import { defineOp } from "../define.ts";
 import { samplesIn } from "../reference.ts";
+import { matrixRoutine, type RoutineSite } from "./routine.ts";
 import { batchOf, halfLower, ontoLower, product, requireSquare, rowsOf, symmetricOf, turn } from "./rules.ts";
 import { triangularSolve } from "./triangular.ts";
 
@@ -97,7 +98,7 @@ export const cholesky: OpDef<NoAttrs> = defineOp<NoAttrs>({
     },
   },
   cost: ([a]) => ({ flops: a ? (elementsOf(batchOf(a)) * rowsOf(a) ** 3) / 3 + elementsOf(a.shape) : 0 }),
-  lower: { kind: "routine", copies: true, write: ({ outType }, site) => factor(site, rowsOf(outType)) },
+  lower: matrixRoutine({ copies: true, write: ({ outType }, site) => factor(site, rowsOf(outType)) }),
   evaluate({ inputs: [a = new Float64Array()], inTypes }) {
     const n = rowsOf(at(inTypes, 0));
     const l = new Float64Array(a.length);

@@ -2,7 +2,7 @@
 import { at } from "../../base/invariant.ts";
 import type { Build } from "../../ir/build.ts";
 import type { Value } from "../../ir/graph.ts";
-import type { OpDef, RoutineSite } from "../../ir/op.ts";
+import type { OpDef } from "../../ir/op.ts";
 import { elementsOf, tensorType } from "../../ir/type.ts";
 import { FLOAT_TYPES } from "../../kernel/dtype.ts";
 import { greatest, least } from "../../kernel/routine-builder.ts";
@@ -17,6 +17,7 @@ import { samplesIn } from "../reference.ts";
 import { partAlong } from "../slice.ts";
 import { type Rows, rowsFrom } from "./lu.ts";
 import { numberAt, ordered, signOfLargest } from "./rotations.ts";
+import { matrixRoutine, type RoutineSite } from "./routine.ts";
 import {
   batchOf,
   diagonalOf,
@@ -104,11 +105,10 @@ export const eigh: OpDef<EighAttrs> = defineOp<EighAttrs>({
     },
   },
   cost: ([a], _, { vectors }) => ({ flops: a ? (vectors ? 9 : 4 / 3) * elementsOf(a.shape) * rowsOf(a) : 0 }),
-  lower: {
-    kind: "routine",
+  lower: matrixRoutine({
     copies: false,
     write: ({ inTypes, attrs: { vectors } }, site) => decompose(site, rowsOf(at(inTypes, 0)), vectors),
-  },
+  }),
   evaluate({ inputs: [a = new Float64Array()], inTypes, attrs: { vectors } }) {
     const type = at(inTypes, 0);
     const n = rowsOf(type);

@@ -2,7 +2,7 @@
 import { at } from "../../base/invariant.ts";
 import type { Build } from "../../ir/build.ts";
 import type { Value } from "../../ir/graph.ts";
-import type { NoAttrs, OpDef, RoutineSite } from "../../ir/op.ts";
+import type { NoAttrs, OpDef } from "../../ir/op.ts";
 import { elementsOf } from "../../ir/type.ts";
 import { FLOAT_TYPES } from "../../kernel/dtype.ts";
 import type { Expr, Index } from "../../kernel/expr.ts";
@@ -17,6 +17,7 @@ import { samplesIn } from "../reference.ts";
 import { partAlong } from "../slice.ts";
 import { isSame } from "./householder.ts";
 import { factorize, type Rows, rowsFrom, solveFactored } from "./lu.ts";
+import { matrixRoutine, type RoutineSite } from "./routine.ts";
 import { batchOf, requireSquare, rowsOf, turn } from "./rules.ts";
 
 /** Padé's approximation of degree 13, and the norm up to which it has the precision of f64 (N. J. Higham, 2005). */
@@ -114,11 +115,10 @@ export const matrixExp: OpDef<NoAttrs> = defineOp<NoAttrs>({
     vjp: (b, { x: [a], ct }) => along(b, turn(b, a as Value), ct),
   },
   cost: ([a]) => ({ flops: a ? 20 * elementsOf(a.shape) * rowsOf(a) : 0 }),
-  lower: {
-    kind: "routine",
+  lower: matrixRoutine({
     copies: false,
     write: ({ outType }, site) => exponential(site, rowsOf(outType)),
-  },
+  }),
   evaluate({ inputs: [a = new Float64Array()], inTypes }) {
     const n = rowsOf(at(inTypes, 0));
     const all = Array.from({ length: elementsOf(batchOf(at(inTypes, 0))) }, (_, batch) =>

@@ -3,7 +3,7 @@ import { TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
 import type { Build } from "../../ir/build.ts";
 import type { Value } from "../../ir/graph.ts";
-import type { OpDef, RoutineSite } from "../../ir/op.ts";
+import type { OpDef } from "../../ir/op.ts";
 import { elementsOf, tensorType, typeText } from "../../ir/type.ts";
 import { FLOAT_TYPES } from "../../kernel/dtype.ts";
 import { update } from "../../kernel/routine-products.ts";
@@ -13,6 +13,7 @@ import { apply, defineOp } from "../define.ts";
 import * as elementwise from "../elementwise.ts";
 import { samplesIn } from "../reference.ts";
 import { rowsFrom } from "./lu.ts";
+import { matrixRoutine, type RoutineSite } from "./routine.ts";
 import { batchOf, columnsOf, minus, product, requireMatrix, rowsOf } from "./rules.ts";
 import { decomposed, singular } from "./svd.ts";
 
@@ -95,13 +96,12 @@ export const pinv: OpDef<PinvAttrs> = defineOp<PinvAttrs>({
     },
   },
   cost: ([a]) => ({ flops: a ? 20 * elementsOf(a.shape) * columnsOf(a) : 0 }),
-  lower: {
-    kind: "routine",
+  lower: matrixRoutine({
     copies: false,
     write: ({ inTypes: [a], attrs: { rtol } }, site) => {
       if (a) invert(site, [rowsOf(a), columnsOf(a)], rtol);
     },
-  },
+  }),
   evaluate({ inputs: [a = new Float64Array()], inTypes, attrs: { rtol } }) {
     const type = at(inTypes, 0);
     const [m, n] = [rowsOf(type), columnsOf(type)];

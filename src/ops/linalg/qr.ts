@@ -3,7 +3,7 @@ import { TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
 import type { Build } from "../../ir/build.ts";
 import type { Value } from "../../ir/graph.ts";
-import type { NoAttrs, OpDef, RoutineSite } from "../../ir/op.ts";
+import type { NoAttrs, OpDef } from "../../ir/op.ts";
 import { elementsOf, tensorType, typeText } from "../../ir/type.ts";
 import { FLOAT_TYPES } from "../../kernel/dtype.ts";
 import { plus } from "../../kernel/routine-builder.ts";
@@ -17,6 +17,7 @@ import { samplesIn } from "../reference.ts";
 import { partAlong } from "../slice.ts";
 import { Blocks, reflect } from "./householder.ts";
 import { type Rows, rowsFrom } from "./lu.ts";
+import { matrixRoutine, type RoutineSite } from "./routine.ts";
 import {
   batchOf,
   columnsOf,
@@ -122,11 +123,10 @@ export const qr: OpDef<NoAttrs> = defineOp<NoAttrs>({
     },
   },
   cost: ([a]) => ({ flops: a ? 4 * elementsOf(a.shape) * columnsOf(a) : 0 }),
-  lower: {
-    kind: "routine",
+  lower: matrixRoutine({
     copies: false,
     write: ({ inTypes }, site) => factor(site, rowsOf(at(inTypes, 0)), columnsOf(at(inTypes, 0))),
-  },
+  }),
   evaluate({ inputs: [a = new Float64Array()], inTypes }) {
     const type = at(inTypes, 0);
     const [m, n] = [rowsOf(type), columnsOf(type)];

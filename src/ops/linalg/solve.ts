@@ -18,6 +18,7 @@ import { reshape } from "../movement.ts";
 import { samplesIn } from "../reference.ts";
 import { partAlong } from "../slice.ts";
 import { eliminate, factorize, rowsFrom, solved, solveFactored } from "./lu.ts";
+import { matrixRoutine } from "./routine.ts";
 import { batchOf, columnsOf, minus, product, requireSquare, rowsOf, spread, turn } from "./rules.ts";
 import { requireSystem } from "./triangular.ts";
 
@@ -57,15 +58,14 @@ export const solve: OpDef<SolveAttrs> = defineOp<SolveAttrs>({
     },
   },
   cost: ([b]) => ({ flops: b ? matrices(b) * ((2 / 3) * rowsOf(b) ** 3 + 2 * rowsOf(b) ** 2 * columnsOf(b)) : 0 }),
-  lower: {
-    kind: "routine",
+  lower: matrixRoutine({
     copies: true,
     write({ outType, attrs: { transposed } }, { r, out, read }) {
       const [n, m] = [rowsOf(outType), columnsOf(outType)];
       const factored = factorize(r, n, (i, j) => (transposed ? read(1, j, i) : read(1, i, j)));
       solveFactored(r, factored, out, [n, m]);
     },
-  },
+  }),
   evaluate({ inputs: [b = new Float64Array(), a = new Float64Array()], inTypes, attrs: { transposed } }) {
     const type = at(inTypes, 0);
     const [n, m] = [rowsOf(type), columnsOf(type)];
@@ -133,8 +133,7 @@ export const inverse: OpDef<NoAttrs> = defineOp<NoAttrs>({
     vjp: (b, { y, ct }) => minus(b, product(b, product(b, y, ct, { ta: true }), y, { tb: true })),
   },
   cost: ([a]) => ({ flops: a ? (8 / 3) * matrices(a) * rowsOf(a) ** 3 : 0 }),
-  lower: {
-    kind: "routine",
+  lower: matrixRoutine({
     copies: false,
     write({ outType }, { r, out, read }) {
       const n = rowsOf(outType);
@@ -144,7 +143,7 @@ export const inverse: OpDef<NoAttrs> = defineOp<NoAttrs>({
       });
       solveFactored(r, factored, out, [n, n]);
     },
-  },
+  }),
   evaluate({ inputs: [a = new Float64Array()], inTypes }) {
     const n = rowsOf(at(inTypes, 0));
     const one = Array.from({ length: n }, (_, i) => Array.from({ length: n }, (_, j) => Number(i === j)));
@@ -211,8 +210,7 @@ export const determinant: OpDef<NoAttrs> = defineOp<NoAttrs>({
     },
   },
   cost: ([a]) => ({ flops: a ? (2 / 3) * matrices(a) * rowsOf(a) ** 3 : 0 }),
-  lower: {
-    kind: "routine",
+  lower: matrixRoutine({
     copies: false,
     write({ inTypes }, { r, out, read }) {
       const n = rowsOf(at(inTypes, 0));
@@ -236,7 +234,7 @@ export const determinant: OpDef<NoAttrs> = defineOp<NoAttrs>({
         r.set(out.place(0, part), value);
       });
     },
-  },
+  }),
   evaluate({ inputs: [data = new Float64Array()], inTypes }) {
     const n = rowsOf(at(inTypes, 0));
     return [

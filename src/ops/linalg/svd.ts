@@ -3,7 +3,7 @@ import { TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
 import type { Build } from "../../ir/build.ts";
 import type { Value } from "../../ir/graph.ts";
-import type { OpDef, RoutineSite } from "../../ir/op.ts";
+import type { OpDef } from "../../ir/op.ts";
 import { elementsOf, tensorType, typeText } from "../../ir/type.ts";
 import { FLOAT_TYPES } from "../../kernel/dtype.ts";
 import type { Vector } from "../../kernel/routine-builder.ts";
@@ -19,6 +19,7 @@ import { partAlong } from "../slice.ts";
 import { bidiagonalize, diagonalizeBoth, type Vectors } from "./bidiagonal.ts";
 import { type Rows, rowsFrom } from "./lu.ts";
 import { numberAt, ordered, signOfLargest } from "./rotations.ts";
+import { matrixRoutine, type RoutineSite } from "./routine.ts";
 import {
   batchOf,
   columnsOf,
@@ -160,13 +161,12 @@ export const svd: OpDef<SvdAttrs> = defineOp<SvdAttrs>({
     const each = a ? elementsOf(a.shape) * columnsOf(a) : 0;
     return { flops: (vectors ? 18 : 8 / 3) * each };
   },
-  lower: {
-    kind: "routine",
+  lower: matrixRoutine({
     copies: false,
     write: ({ inTypes: [a], attrs: { vectors } }, site) => {
       if (a) decompose(site, [rowsOf(a), columnsOf(a)], vectors);
     },
-  },
+  }),
   evaluate({ inputs: [a = new Float64Array()], inTypes, attrs: { vectors } }) {
     const type = at(inTypes, 0);
     const [m, n] = [rowsOf(type), columnsOf(type)];

@@ -14,6 +14,7 @@ import { requireInputs, requireSameDtype } from "../checks.ts";
 import { apply, defineOp } from "../define.ts";
 import { sub } from "../elementwise.ts";
 import { samplesIn } from "../reference.ts";
+import { matrixRoutine } from "./routine.ts";
 import {
   batchOf,
   columnsOf,
@@ -120,15 +121,14 @@ export const triangularSolve: OpDef<TriangularAttrs> = defineOp<TriangularAttrs>
     },
   },
   cost: ([b]) => ({ flops: b ? elementsOf(b.shape) * (rowsOf(b) + 1) : 0 }),
-  lower: {
-    kind: "routine",
+  lower: matrixRoutine({
     copies: true,
     write: ({ outType, attrs: { upper, transposed, unit } }, { r, out, read }) =>
       substitute({
         ...{ r, extents: [rowsOf(outType), columnsOf(outType)], x: out, isUp: upper !== transposed, unit },
         element: (i, p) => (transposed ? read(1, p, i) : read(1, i, p)),
       }),
-  },
+  }),
   evaluate({ inputs: [b = new Float64Array(), a = new Float64Array()], inTypes, attrs: { upper, transposed, unit } }) {
     const [n, m] = [rowsOf(at(inTypes, 0)), columnsOf(at(inTypes, 0))];
     const x = Float64Array.from(b);
