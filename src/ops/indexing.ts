@@ -11,6 +11,8 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
+import type { Build } from "../ir/build.ts";
+import type { Value } from "../ir/graph.ts";
 import type { LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
 import { alongAll, type StripForms, sameAttrs } from "../ir/strips.ts";
 import { elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
@@ -18,11 +20,15 @@ import { DTYPES, type DType, isFloat, NUMBER_TYPES, typeOf } from "../kernel/dty
 import { type Bound, constant, type Expr, type Index } from "../kernel/expr.ts";
 import { valueIndex } from "../kernel/index-math.ts";
 import { Position } from "../kernel/position.ts";
+import { broadcast } from "./broadcast.ts";
 import { requireIndices, requireInputs, requireSameDtype } from "./checks.ts";
-import { fullLike } from "./create.ts";
-import { defineOp, requireAxis, requireDomain } from "./define.ts";
+import { fullLike, iota } from "./create.ts";
+import { apply, defineOp, requireAxis, requireDomain } from "./define.ts";
+import { eq } from "./elementwise.ts";
 import { guarded } from "./guard.ts";
+import { reshape } from "./movement.ts";
 import { addIn, elementAt, forEachIndex, tabulate } from "./reference.ts";
+import { where } from "./select.ts";
 
 export type AxisAttrs = { readonly axis: number };
 
@@ -122,7 +128,32 @@ function pairSamples<A>(
   );
 }
 
-function reading(name: string, spec: PairSpec, adding: () => OpDef<AxisAttrs>): OpDef<ReadAttrs> {
+/** The cotangent of x, of which `indices` along an axis were read, from that of the result. */
+type Transposed = (b: Build, read: Readonly<Record<"x" | "indices" | "ct", Value>> & AxisAttrs) => Value;
+
+const addedToZeros =
+  (adding: () => OpDef<AxisAttrs>): Transposed =>
+  (b, { x, indices, ct, axis }) =>
+    b.call(adding(), [fullLike(b, x, 0), indices, ct], { axis });
+
+/**
+ * One index on the whole axis names the only element that gets anything: a comparison, which is computed where it is read, in
+ * place of zeros that would have to be stored.
+ */
+const comparedIfOne: Transposed = (b, read) => {
+  const { x, indices, ct, axis } = read;
+  if (indices.type.shape[axis] !== 1) return addedToZeros(() => scatterAddAlong)(b, read);
+  const { shape } = x.type;
+  const others = shape.flatMap((_, a) => (a === axis ? [] : [a]));
+  const spread = (value: Value): Value => {
+    const flat = b.call(reshape, [value], { shape: others.map((a) => item(shape, a)) });
+    return b.call(broadcast, [flat], { axes: others, shape });
+  };
+  const isIt = apply(b, eq, b.call(iota, [], { shape, axis }), spread(indices));
+  return b.call(where, [isIt, spread(ct), fullLike(b, x, 0)], {});
+};
+
+function reading(name: string, spec: PairSpec, transposed: Transposed): OpDef<ReadAttrs> {
   const { pairing } = spec;
   return defineOp<ReadAttrs>({
     name,
@@ -138,8 +169,7 @@ function reading(name: string, spec: PairSpec, adding: () => OpDef<AxisAttrs>): 
     derivative: {
       kind: "multilinear",
       linear: [0],
-      transpose: (b, { x, ct, attrs }) =>
-        b.call(adding(), [fullLike(b, item(x, 0), 0), item(x, 1), ct], { axis: attrs.axis }),
+      transpose: (b, { x, ct, attrs }) => transposed(b, { x: item(x, 0), indices: item(x, 1), ct, axis: attrs.axis }),
     },
     cost: (_, [out]) => ({ flops: out ? elementsOf(out.shape) : 0 }),
     lower: {
@@ -267,19 +297,24 @@ export const aligned: PairSpec = {
     { x: [5, 3], indices: [2, 3], axis: 0 },
     { x: [3, 4], indices: [3, 6], axis: 1 },
     { x: [2, 3, 2], indices: [2, 4, 2], axis: 1 },
+    { x: [2, 3, 2], indices: [2, 1, 2], axis: 1 },
     { x: [4], indices: [0], axis: 0 },
     { x: [0], indices: [2], axis: 0 },
   ],
 };
 
 /** x with its axis replaced by the rows that `indices` name: y[a, i…, b] = x[a, indices[i…], b]. */
-export const take: OpDef<ReadAttrs> = reading("take", rows, () => scatterAdd);
+export const take: OpDef<ReadAttrs> = reading(
+  "take",
+  rows,
+  addedToZeros(() => scatterAdd),
+);
 
 /** x with updates[a, i…, b] added to element [a, indices[i…], b]. */
 export const scatterAdd: OpDef<AxisAttrs> = adding("scatter_add", rows, () => take);
 
 /** One index for each element: y[a, i, b] = x[a, indices[a, i, b], b]. */
-export const gather: OpDef<ReadAttrs> = reading("gather", aligned, () => scatterAddAlong);
+export const gather: OpDef<ReadAttrs> = reading("gather", aligned, comparedIfOne);
 
 /** x with updates[a, i, b] added to element [a, indices[a, i, b], b]. */
 export const scatterAddAlong: OpDef<AxisAttrs> = adding("scatter_add_along", aligned, () => gather);
