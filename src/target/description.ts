@@ -76,6 +76,8 @@ export interface TargetDescription extends LoweringTarget {
   readonly storageTypes: readonly DType[];
   readonly computeTypes: readonly ScalarType[];
   readonly fusion: FusionLimits;
+  /** Bytes at multiples of which rows of matrices start that products read or write; by default anywhere. */
+  readonly rowBytes?: number;
   /**
    * What a kernel does.
    * @param inPlace its first result is written over an input: a nest that only copies that input does nothing
