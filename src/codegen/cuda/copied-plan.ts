@@ -5,11 +5,11 @@
  * of the other form, so this is a choice by time alone.
  */
 import { at } from "../../base/invariant.ts";
-import type { Expr, LoopVar } from "../../kernel/expr.ts";
-import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import { type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
+import type { ContractNest, Operand, Store } from "../../kernel/loops.ts";
 import { product } from "../units.ts";
 import { sumElements, type TensorDevice, type TensorPlan, TILE_ROWS } from "./tensor-plan.ts";
-import { inFours, isWordFloat, matrixOf } from "./tensor-side.ts";
+import { inFours, inRoomyFours, isWordFloat, matrixOf } from "./tensor-side.ts";
 
 type Product = Omit<ContractNest, "scratch">;
 
@@ -27,8 +27,9 @@ export interface CopiedPlan {
   /** Columns of a tile, and of one instruction. */
   readonly cols: 64 | 128 | 192 | 256;
   readonly stages: number;
-  /** Blocks that run at once. */
+  /** Blocks that run at once: on the device, and on one multiprocessor. */
   readonly blocks: number;
+  readonly together: 1 | 2;
   readonly left: CopiedSide;
   readonly right: CopiedSide;
   /** Elements from one row of a transposed side to the next. */
@@ -39,11 +40,26 @@ export interface CopiedPlan {
 
 /** Stages that 227 KiB of shared memory have room for. */
 const SHAPES = [
-  { cols: 64, stages: 8 },
-  { cols: 128, stages: 6 },
-  { cols: 192, stages: 5 },
-  { cols: 256, stages: 4 },
+  { cols: 64, stages: 8, together: 1 },
+  { cols: 128, stages: 6, together: 1 },
+  { cols: 192, stages: 5, together: 1 },
+  { cols: 256, stages: 4, together: 1 },
 ] as const;
+/** Two blocks on a multiprocessor: one multiplies while the other computes what is made of its sums. */
+const PAIRED = { cols: 128, stages: 3, together: 2 } as const;
+/** Calls for one sum from which that takes as long as the product. */
+const MANY_CALLS = 24;
+
+/** Calls that results consist of, each once. */
+export function callsIn(results: readonly Store[]): number {
+  const seen = new Set<Expr>();
+  for (const { value } of results) {
+    walkExpr(value, (e) => {
+      if (e.kind === "call") seen.add(e);
+    });
+  }
+  return seen.size;
+}
 
 /** Of a step of a tile on an H200, in microseconds: at once, and for each column. */
 const STEP_START = 0.08;
@@ -75,18 +91,36 @@ function foundSide(expr: Expr, along: LoopVar, depth: LoopVar): Found | null {
   return null;
 }
 
-/** Whether four neighbouring results are stored at once: sums of parts always are. */
+/**
+ * Whether four neighbouring results are stored at once: sums of parts always are. Where the last four of a row are not full, rows must
+ * have room for them, and nothing else is read at their columns.
+ */
 function storesFours({ stores, cols }: Product, operands: readonly Operand[], parts: number): boolean {
-  if (cols.extent % 4 !== 0) return false;
-  return parts > 1 || stores.every((s) => isWordFloat(at(operands, s.operand).dtype) && inFours(s.index, cols));
+  const isWhole = cols.extent % 4 === 0;
+  if (parts > 1) return isWhole;
+  const fits = isWhole ? inFours : inRoomyFours;
+  const isStored = stores.every((s) => fits(s.index, cols) && isWordFloat(at(operands, s.operand).dtype));
+  return isStored && (isWhole || stores.every(({ value }) => !readsAlong(value, cols)));
 }
+
+/** Whether an element is read whose place depends on a counter. */
+function readsAlong(value: Expr, along: LoopVar): boolean {
+  let isFound = false;
+  walkExpr(value, (e) => {
+    isFound ||= e.kind === "load" && !isWithout(e.index, along);
+  });
+  return isFound;
+}
+
+const isWithout = ({ terms }: Index, along: LoopVar): boolean =>
+  terms.every(({ atom }) => atom.kind === "var" && atom !== along);
 
 /** Null where threads bring the sides. */
 export function copiedPlan(
   nest: Product,
   operands: readonly Operand[],
   plan: TensorPlan,
-  { multiprocessors, tileCols }: TensorDevice,
+  { multiprocessors, tileCols, blocks }: TensorDevice,
 ): CopiedPlan | null {
   const { batch, rows, cols, depth, split, within, span } = nest;
   if (product(batch) !== 1 || split !== null || within !== undefined || span !== undefined) return null;
@@ -104,11 +138,18 @@ export function copiedPlan(
   const transposes = turned.reduce((t, side) => t + TRANSPOSE_START + 8 * side.rows * depth.extent * TRANSPOSE_BYTE, 0);
   if (turned.some((side) => side.rows * depth.extent > MOST_TRANSPOSED)) return null;
   if (time(best.cols) + transposes > GAIN * plan.microseconds) return null;
-  return { ...best, blocks: multiprocessors, ...placed(a, b, depth.extent, sumElements(nest, plan)) };
+  const isPaired = blocks === undefined ? plan.parts === 1 && callsIn(nest.stores) > MANY_CALLS : blocks === 2;
+  const shape = isPaired && tileCols === undefined ? PAIRED : best;
+  return { ...shape, blocks: shape.together * multiprocessors, ...placed(a, b, depth.extent, sumElements(nest, plan)) };
 }
 
 /** Sides with places in the workspace for those that are transposed, behind the sums of parts. */
-function placed(a: Found, b: Found, depth: number, sums: number): Omit<CopiedPlan, "cols" | "stages" | "blocks"> {
+function placed(
+  a: Found,
+  b: Found,
+  depth: number,
+  sums: number,
+): Omit<CopiedPlan, "cols" | "stages" | "blocks" | "together"> {
   const pitch = rounded(depth, ROUND);
   const start = rounded(sums, ROUND);
   const elements = ({ isTurned, rows }: Found): number => (isTurned ? rows * pitch : 0);

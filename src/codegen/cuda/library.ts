@@ -96,7 +96,7 @@ export class CudaLibrary {
       this.#shared.add(COPY_PRELUDE).add(wgmmaText(copied.cols));
       const before = blockProgram({ operands, nests: transposing(nest, copied) }, this.#device).launches;
       const { text, ...printed } = printCopiedProduct(nest, operands, plan, copied);
-      const bounds = `__launch_bounds__(${printed.threads}, 1)`;
+      const bounds = `__launch_bounds__(${printed.threads}, ${copied.together})`;
       const name = this.#name(`extern "C" __global__ void ${bounds} ${NAME}${text}`);
       return [...before.map((launch) => this.#code(launch)), { ...printed, name }];
     }

@@ -16,7 +16,7 @@
  * The bits are those of tensor-product.ts: the same numbers are added in the same order.
  */
 import { at } from "../../base/invariant.ts";
-import { type Expr, type Index, type LoopVar, load, walkExpr } from "../../kernel/expr.ts";
+import { type Expr, type Index, type LoopVar, load } from "../../kernel/expr.ts";
 import {
   addIndex,
   constIndex,
@@ -34,7 +34,7 @@ import { type CopyText, type Dialect, type Place, StatementPrinter } from "../bl
 import { type Element, type Launch, type Statement, storing, where } from "../block/program.ts";
 import { CCode } from "../native/c-code.ts";
 import { live, product } from "../units.ts";
-import type { CopiedPlan, CopiedSide } from "./copied-plan.ts";
+import { type CopiedPlan, type CopiedSide, callsIn } from "./copied-plan.ts";
 import { CUDA_DIALECT, vectorCopy } from "./dialect.ts";
 import { type TensorPlan, TILE_DEPTH, TILE_ROWS } from "./tensor-plan.ts";
 import { inFours, isWordFloat } from "./tensor-side.ts";
@@ -109,17 +109,6 @@ export function transposing({ a, b, rows, cols, depth, scratch }: ContractNest, 
     const index = addIndex(scaleIndex(varIndex(along), plan.pitch), varIndex(depth), constIndex(to));
     return [{ kind: "map", loops: [along, depth], stores: [{ operand: scratch, index, value }] }];
   });
-}
-
-/** Calls that results consist of, each once. */
-function callsIn(results: readonly Store[]): number {
-  const seen = new Set<Expr>();
-  for (const { value } of results) {
-    walkExpr(value, (e) => {
-      if (e.kind === "call") seen.add(e);
-    });
-  }
-  return seen.size;
 }
 
 class CopiedPrinter {
@@ -338,6 +327,8 @@ class CopiedPrinter {
   /** All fours of a batch together, or one by one in a tile that may reach beyond the last column. */
   #fours(): readonly Statement[] {
     const { extent } = this.#nest.cols;
+    // a last four that is not full has room behind its row
+    const room = Math.ceil(extent / 4) * 4;
     const fours = Array.from({ length: this.#together }, (_, q) => this.#four(q));
     if (extent % this.#copied.cols === 0) {
       return [
@@ -347,7 +338,7 @@ class CopiedPrinter {
       ];
     }
     return fours.flatMap(({ before, values, after }, q) =>
-      where(below(addIndex(this.#place(q).col, constIndex(3)), extent), [...before, storing(...values), ...after]),
+      where(below(addIndex(this.#place(q).col, constIndex(3)), room), [...before, storing(...values), ...after]),
     );
   }
 
