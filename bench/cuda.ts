@@ -5,7 +5,7 @@
  *     node node_modules/.cache/cuda.mjs [kernels epilogues attention large large_tf32 budget profile profile_budget]
  *
  *   kernels    rates of single kernels
- *   epilogues  products with what is made of their sums, one and two blocks on a multiprocessor
+ *   epilogues  products with what is made of their sums
  *   attention  streamed attention, forward and backward: rates, errors against f32 on the processor, bits of two runs
  *   large      GPT-2 small, one step; large_tf32: with products on tensor cores
  *   budget     the same within 4 GB
@@ -127,7 +127,7 @@ function kernels(): void {
   }
 }
 
-/** The products of a block's feed-forward part with what is made of their sums, with one block and with two on a multiprocessor. */
+/** The products of a block's feed-forward part with what is made of their sums. */
 function epilogues(): void {
   const [m, n, k] = [8192, 3072, 768];
   const f32 = (...shape: number[]) => tensorType("f32", shape);
@@ -152,12 +152,10 @@ function epilogues(): void {
       return [b.call(mul, [forward(b), b.call(mul, [t, b.call(gelu, [x], {})], {})], {})];
     },
   };
+  const target = found(cudaTarget({ products: "tf32" }));
   for (const [name, build] of Object.entries(cases)) {
-    const ms = ([1, 2] as const).map((blocks) => {
-      const target = found(cudaTarget({ products: "tf32", blocks }));
-      return (1000 * secondsOf(target, build, 20)).toFixed(3);
-    });
-    console.log(`8192 x 3072 x 768, ${name}: ${ms.join(" / ")} ms with one / two blocks`);
+    const ms = 1000 * secondsOf(target, build, 20);
+    console.log(`8192 x 3072 x 768, ${name}: ${ms.toFixed(3)} ms`);
   }
 }
 

@@ -72,11 +72,10 @@ function acrossOf({ a, batch, rows, depth, split, within, span }: Product): Matr
   return isAcross && matrix.depthStride % 4 === 0 && matrix.offset % 4 === 0 ? matrix : null;
 }
 
-/** What the choice of tiles depends on: how many can run at once, and for tests the only shape there is, and blocks a multiprocessor. */
+/** What the choice of tiles depends on: how many can run at once, and for tests the only shape there is. */
 export interface TensorDevice {
   readonly multiprocessors: number;
   readonly tileCols?: TensorPlan["cols"];
-  readonly blocks?: 1 | 2;
 }
 
 /** How a product is computed, or null where it is none for tensor cores. */

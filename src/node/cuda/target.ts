@@ -171,7 +171,7 @@ function load({ context, compiler, options: cuda }: Toolchain, placed: PlacedPro
 }
 
 /** `products`: default f32. Tests ask for the rest: driver and compiler at other places, no fused multiply-add, tiles. */
-export interface CudaRequest extends Pick<CudaOptions, "tileCols" | "blocks"> {
+export interface CudaRequest extends Pick<CudaOptions, "tileCols"> {
   readonly products?: CudaOptions["products"];
   readonly driver?: string;
   readonly compilers?: CompilerPlaces;
@@ -199,12 +199,11 @@ export function cudaTarget(request: CudaRequest = {}): TargetAnswer {
   if (typeof compiler === "string") return compiler;
   const { facts } = context;
   const { multiprocessors, bytes } = facts;
-  const { fma = true, products = "f32", tileCols, blocks } = request;
+  const { fma = true, products = "f32", tileCols } = request;
   if (products === "tf32" && facts.capability !== HOPPER) {
     return `products in tf32 need a GPU of the Hopper generation, ${facts.name} is none`;
   }
-  const forTests = { ...(tileCols ? { tileCols } : {}), ...(blocks ? { blocks } : {}) };
-  const options: CudaOptions = { multiprocessors, bytes, fma, products, ...forTests };
+  const options: CudaOptions = { multiprocessors, bytes, fma, products, ...(tileCols ? { tileCols } : {}) };
   const target: Target = {
     description: cudaDescription(options),
     threads: 1,
