@@ -167,6 +167,18 @@ export interface AttendPart {
   } | null;
 }
 
+/** A Fourier transform of length n: of pairs, of a real input to pairs, or of pairs to a real result. */
+export interface FftPart {
+  readonly form: "complex" | "real" | "hermitian";
+  readonly axis: number;
+  readonly n: number;
+  readonly inverse: boolean;
+  /** Factor of the result. */
+  readonly scale: number;
+  /** Factor of the elements 0 and n/2 on the side of half a transform. */
+  readonly ends: number;
+}
+
 /**
  * How the output is computed, element by element (kernel/loops.ts has the forms). Results are row-major.
  *
@@ -236,6 +248,8 @@ export type Lowering<A> =
   | { readonly kind: "shuffle" }
   /** Of each row of the only input along an axis, the numbers of the elements in order; the result has the first of them. */
   | { readonly kind: "sort"; readonly axis: (attrs: A) => number; readonly descending: (attrs: A) => boolean }
+  /** Of each line of the inputs along an axis; results that are complex have all real parts first. */
+  | { readonly kind: "fft"; part(inTypes: readonly TensorType[], attrs: A): FftPart }
   /** Results: result and logsum, or cotangents of q, k and v. */
   | { readonly kind: "attend"; part(c: LowerContext<A>): AttendPart }
   /** Regions: inlined before lowering, or lowered by the node's own region (fusion groups). */
