@@ -53,6 +53,8 @@ export { dropout } from "./dropout.ts";
 export * from "./einsum.ts";
 export * from "./elementwise.ts";
 export type { AbortSignalLike } from "./event-loop.ts";
+export { type Complex, complexMul, type FftNorm, type FftOptions, fft, ifft, irfft, rfft } from "./fft.ts";
+export * from "./fft-axes.ts";
 export { type ArgNums, type AuxOptions, type GradOf, type GradOptions, grad, valueAndGrad } from "./grad.ts";
 export { type GroupedMatmulOptions, groupedMatmul } from "./grouped.ts";
 export * from "./image.ts";
