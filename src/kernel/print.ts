@@ -156,6 +156,12 @@ function writeNest(nest: Nest, p: Printer): void {
       p.lines.push(`    by ${nest.keys.map((key) => p.expr(key)).join(", ")}`);
       p.stores(nest.stores);
       return;
+    case "staged":
+      p.lines.push(
+        `  staged ${loopsText(nest.units)} | ${p.operand(nest.tile.operand)} of ${nest.tile.elements}: ${nest.dtype}`,
+      );
+      for (const map of nest.body) writeNest(map, p);
+      return;
     case "attend":
       writeAttend(nest, p);
   }

@@ -280,7 +280,7 @@ function withWorkspace(c: Composer, nests: readonly UnplacedNest[], target: Lowe
   const scratch = c.scratch(dtype, Math.max(...elements));
   return nests.map((nest, i): Nest => {
     if (nest.kind === "contract") return { ...nest, scratch };
-    return (elements[i] ?? 0) > 0 ? { ...nest, scratch } : nest;
+    return (elements[i] ?? 0) > 0 && nest.kind !== "staged" ? { ...nest, scratch } : nest;
   });
 }
 
@@ -459,7 +459,7 @@ function anchorNests(c: Composer, node: Node, target: LoweringTarget): readonly 
     case "sort":
       return [sortNest(c, node, lower)];
     case "fft":
-      return fftNests(c, node, lower);
+      return fftNests(c, node, lower, target);
     case "attend":
       return [attendNest(c, node, lower)];
     default:

@@ -140,6 +140,8 @@ export const fft: OpDef<FftAttrs> = defineOp<FftAttrs>({
       { shapes: twice([1]), attrs: { axis: 0, inverse: false, scale: 1 } },
       { shapes: twice([2, 3]), attrs: { axis: 0, inverse: true, scale: 0.5 } },
       { shapes: twice([2, 24]), attrs: { axis: 1, inverse: false, scale: 1 } },
+      { shapes: twice([9, 20]), attrs: { axis: 1, inverse: false, scale: 1 } },
+      { shapes: twice([3, 18, 16]), attrs: { axis: 1, inverse: false, scale: 1 } },
       { shapes: twice([2, 7, 3]), attrs: { axis: 1, inverse: true, scale: 1 / 7 } },
       { shapes: twice([17]), attrs: { axis: 0, inverse: false, scale: 0.25 } },
       { shapes: twice([40, 2]), attrs: { axis: 0, inverse: true, scale: 1 } },
@@ -195,6 +197,7 @@ export const rfft: OpDef<RfftAttrs> = defineOp<RfftAttrs>({
       { shapes: [[2, 40]], attrs: { axis: 1, scale: 0.5, ends: 1 } },
       { shapes: [[2, 9, 2]], attrs: { axis: 1, scale: 1, ends: 0.5 } },
       { shapes: [[34]], attrs: { axis: 0, scale: 1, ends: 1 } },
+      { shapes: [[9, 36]], attrs: { axis: 1, scale: 1, ends: 1 } },
       { shapes: [[0, 3]], attrs: { axis: 1, scale: 1, ends: 1 } },
     ]),
 });
@@ -242,6 +245,7 @@ export const irfft: OpDef<IrfftAttrs> = defineOp<IrfftAttrs>({
       { shapes: twice([2, 21]), attrs: { axis: 1, n: 40, scale: 1 / 40, ends: 1 } },
       { shapes: twice([2, 5, 2]), attrs: { axis: 1, n: 9, scale: 1, ends: 2 } },
       { shapes: twice([18]), attrs: { axis: 0, n: 34, scale: 1, ends: 1 } },
+      { shapes: twice([9, 19]), attrs: { axis: 1, n: 36, scale: 1, ends: 1 } },
       { shapes: twice([0, 3]), attrs: { axis: 1, n: 4, scale: 1, ends: 1 } },
     ]),
 });

@@ -12,7 +12,7 @@
 import { at } from "../../base/invariant.ts";
 import { bytesOf } from "../../kernel/dtype.ts";
 import { type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
-import { type Kernel, type Nest, nestExprs } from "../../kernel/loops.ts";
+import { type Kernel, type Nest, nestExprs, storesOf } from "../../kernel/loops.ts";
 import { Dependence } from "./instructions.ts";
 
 /** Of a kernel, in bytes. */
@@ -38,8 +38,8 @@ function touchedBy(nest: Nest, dependence: Dependence): ReadonlyMap<number, numb
   for (const root of [...atStore, ...elsewhere]) {
     walkExpr(root, (e) => (e.kind === "load" ? touch(e.operand, e.index) : undefined), seen);
   }
-  if ("stores" in nest) for (const store of nest.stores) touch(store.operand, store.index);
-  else if (nest.kind === "scatter") touch(nest.operand, nest.index);
+  for (const store of storesOf(nest)) touch(store.operand, store.index);
+  if (nest.kind === "scatter") touch(nest.operand, nest.index);
   const elements = new Map<number, number>();
   for (const { operand, index } of places.values()) {
     elements.set(operand, (elements.get(operand) ?? 0) + extent(dependence.ofIndex(index)));

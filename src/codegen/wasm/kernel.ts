@@ -22,6 +22,7 @@ import { emitMap, emitScan, emitScatter } from "./nests.ts";
 import { emitReduce } from "./reduce.ts";
 import { emitShuffle } from "./shuffle.ts";
 import { addSortFunctions, emitSort, type SortFunctions } from "./sort.ts";
+import { emitStaged } from "./staged.ts";
 import { VectorEmitter } from "./vector.ts";
 
 export interface KernelFunction {
@@ -101,6 +102,8 @@ export class KernelLibrary {
       case "sort":
         this.#sort ??= addSortFunctions(this.#module);
         return emitSort(em, nest, kernel.operands, { functions: this.#sort, addressNumber });
+      case "staged":
+        return emitStaged(em, nest, kernel.operands, addressNumber);
       case "attend": {
         const micro = (product: ContractNest): number => this.#microKernel(product);
         return emitAttend(em, nest, kernel.operands, { ...this.#options, micro, addressNumber });

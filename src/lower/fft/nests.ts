@@ -1,54 +1,164 @@
-/** @file A Fourier transform as the nests of a kernel: reads of its inputs along the axis, and the places of its result. */
+/**
+ * @file A Fourier transform as the nests of a kernel: reads of its inputs along the axis, and the places of its result.
+ *
+ * On targets with threads, lines are transformed a few at a time, so that they stay in a cache and workspace is as small as they are: one
+ * line after the other along the last axis, and neighbouring columns along another one. Where lines are few or long, and on other
+ * targets, each stage runs over all lines. What is computed is the same.
+ */
 import { at, invariant } from "../../base/invariant.ts";
 import type { Node } from "../../ir/graph.ts";
-import type { LowerContext, Lowering } from "../../ir/op.ts";
-import { type Accumulator, isFloatScalar, typeOf } from "../../kernel/dtype.ts";
+import type { FftPart, LowerContext, Lowering } from "../../ir/op.ts";
+import { elementsOf, type Shape } from "../../ir/type.ts";
+import { type Accumulator, bytesOf, isFloatScalar, typeOf } from "../../kernel/dtype.ts";
 import type { Expr, Index, LoopVar } from "../../kernel/expr.ts";
-import { constIndex, linearIndex, varIndex } from "../../kernel/index-math.ts";
-import type { MapNest, Operand, Store } from "../../kernel/loops.ts";
+import { addIndex, constIndex, linearIndex, scaleIndex, splitIndex, varIndex } from "../../kernel/index-math.ts";
+import type { Nest, Operand, Store } from "../../kernel/loops.ts";
 import { Position } from "../../kernel/position.ts";
 import { inType, mul } from "../../kernel/scalar-ops.ts";
-import { type Sink, type Source, Transforms } from "./transforms.ts";
+import type { LoweringTarget } from "../../target/description.ts";
+import { type Buffer, type Sink, type Source, Transforms, type Workspace } from "./transforms.ts";
 
 /** The part of a kernel under construction that this needs. */
 interface Composing {
-  readonly operands: readonly Operand[];
+  readonly operands: Operand[];
   context(node: Node): LowerContext<never>;
   outputOperand(i: number): number;
   scratch(dtype: Accumulator, elements: number): number;
+}
+
+/** Bytes of the lines of a unit, at most; and columns of a unit, the most first. */
+const UNIT_BYTES = 2 ** 18;
+const COLUMNS = [64, 48, 32, 40, 24, 16, 8];
+/** Units for each thread, at least. */
+const UNITS = 4;
+
+/** Counters of the lines that are transformed together, those of units, and where in a tensor a line is. */
+interface Layout {
+  readonly units: readonly LoopVar[];
+  readonly lines: { readonly outer: readonly LoopVar[]; readonly inner: readonly LoopVar[] };
+  readonly before: readonly Index[];
+  readonly after: readonly Index[];
+}
+
+const counters = (prefix: string, extents: Shape): readonly LoopVar[] =>
+  extents.map((extent, i): LoopVar => ({ kind: "var", name: `${prefix}${i}`, extent }));
+
+/** All lines at once. */
+function wholeLayout(shape: Shape, axis: number): Layout {
+  const [outer, inner] = [counters("o", shape.slice(0, axis)), counters("i", shape.slice(axis + 1))];
+  return { units: [], lines: { outer, inner }, before: outer.map(varIndex), after: inner.map(varIndex) };
+}
+
+/** A few lines at a time; null where that is of no use. `bytes`: of one line. */
+function unitLayout(shape: Shape, axis: number, bytes: number, threads: number): Layout | null {
+  const [outside, inside] = [shape.slice(0, axis), shape.slice(axis + 1)];
+  const columns = elementsOf(inside);
+  const isGood = (width: number): boolean =>
+    columns % width === 0 &&
+    width * bytes <= UNIT_BYTES &&
+    elementsOf(outside) * (columns / width) >= UNITS * threads;
+  const width = (columns === 1 ? [1] : COLUMNS).find(isGood);
+  if (width === undefined) return null;
+  const [outer, strip] = [counters("o", outside), counters("u", [columns / width])];
+  const inner = counters("c", [width]);
+  const column = addIndex(scaleIndex(varIndex(at(strip, 0)), width), varIndex(at(inner, 0)));
+  const units = [...outer, ...strip];
+  return { units, lines: { outer: [], inner }, before: outer.map(varIndex), after: splitIndex(column, inside) };
+}
+
+/** Memory of whole operands: all lines have their own. */
+function wholeMemory(c: Composing, dtype: Accumulator): Workspace {
+  const table = (elements: number): number => c.scratch(dtype, elements);
+  return { table, buffer: (elements) => ({ operand: table(elements), offset: 0 }) };
+}
+
+/** One operand that has the buffers of the lines of a unit, one after the other. */
+class TileMemory implements Workspace {
+  readonly operand: number;
+  elements = 0;
+  readonly #c: Composing;
+  readonly #dtype: Accumulator;
+
+  constructor(c: Composing, dtype: Accumulator) {
+    this.#c = c;
+    this.#dtype = dtype;
+    this.operand = c.scratch(dtype, 0);
+  }
+
+  table(elements: number): number {
+    return this.#c.scratch(this.#dtype, elements);
+  }
+
+  buffer(elements: number): Pick<Buffer, "operand" | "offset"> {
+    const offset = this.elements;
+    this.elements += Math.ceil(elements / 16) * 16;
+    return { operand: this.operand, offset };
+  }
+
+  /** With a tile for each thread. */
+  finish(threads: number): void {
+    const { dtype, role } = at(this.#c.operands, this.operand);
+    this.#c.operands[this.operand] = { dtype, role, elements: threads * this.elements };
+  }
 }
 
 export function fftNests(
   c: Composing,
   node: Node,
   lower: Extract<Lowering<never>, { kind: "fft" }>,
-): readonly MapNest[] {
-  const { inputs, inTypes, outType, attrs } = c.context(node);
-  const { form, axis, n, scale, inverse, ends } = lower.part(inTypes, attrs);
-  const dtype = typeOf(outType.dtype).accumulate;
-  invariant(isFloatScalar(dtype), () => `${node.op.name} of ${outType.dtype}`);
-  const { shape } = at(inTypes, 0);
-  const counters = shape.map((extent, a): LoopVar => ({ kind: "var", name: `i${a}`, extent }));
-  const [outer, inner] = [counters.slice(0, axis), counters.slice(axis + 1)];
-  const indices = (place: Index): readonly Index[] => [...outer.map(varIndex), place, ...inner.map(varIndex)];
-  const part = (input: number, place: Index): Expr =>
-    inType(at(inputs, input)(Position.at(at(inTypes, input).shape, indices(place))), dtype);
+  { threads }: Pick<LoweringTarget, "threads">,
+): readonly Nest[] {
+  const context = c.context(node);
+  const part = lower.part(context.inTypes, context.attrs);
+  const dtype = typeOf(context.outType.dtype).accumulate;
+  invariant(isFloatScalar(dtype), () => `${node.op.name} of ${context.outType.dtype}`);
+  const { shape } = at(context.inTypes, 0);
+  const bytes = 4 * part.n * bytesOf(dtype);
+  const inUnits = threads === undefined ? null : unitLayout(shape, part.axis, bytes, threads);
   const operand = c.outputOperand(0);
-  const scaled = (value: Expr): Expr => (scale === 1 ? value : mul(value, scale));
+  if (!inUnits || threads === undefined) {
+    const layout = wholeLayout(shape, part.axis);
+    const made = new Transforms(dtype, layout.lines, wholeMemory(c, dtype));
+    // as workspace where it has elements of the type that is computed in
+    const spare = context.outType.dtype === dtype ? { operand, offset: 0, length: part.n } : undefined;
+    transform(made, context, part, { layout, operand, spare });
+    return [...made.tables, ...made.nests];
+  }
+  const memory = new TileMemory(c, dtype);
+  const made = new Transforms(dtype, inUnits.lines, memory);
+  transform(made, context, part, { layout: inUnits, operand, spare: undefined });
+  memory.finish(threads);
+  const tile = { operand: memory.operand, elements: memory.elements };
+  return [...made.tables, { kind: "staged", units: inUnits.units, dtype, tile, body: made.nests }];
+}
+
+interface Result {
+  readonly layout: Layout;
+  readonly operand: number;
+  readonly spare: Buffer | undefined;
+}
+
+/** Between the inputs of a context and its result. */
+function transform(
+  made: Transforms,
+  { inputs, inTypes, outType }: LowerContext<never>,
+  { form, n, scale, inverse, ends }: FftPart,
+  { layout, operand, spare }: Result,
+): void {
+  const { accumulate: dtype, compute } = typeOf(outType.dtype);
+  const indices = (place: Index): readonly Index[] => [...layout.before, place, ...layout.after];
+  const read = (input: number, place: Index): Expr =>
+    inType(at(inputs, input)(Position.at(at(inTypes, input).shape, indices(place))), dtype);
   const store = (index: readonly Index[], value: Expr): Store => ({
     operand,
     index: linearIndex(index, outType.shape),
-    value: inType(scaled(value), typeOf(outType.dtype).compute),
+    value: inType(scale === 1 ? value : mul(value, scale), compute),
   });
-  const pairs: Source = (place) => ({ re: part(0, place), im: part(1, place) });
+  const pairs: Source = (place) => ({ re: read(0, place), im: read(1, place) });
   const zero: Expr = { kind: "const", dtype, value: 0 };
   const planes: Sink = (place, { re, im }) =>
     [re, im].map((value, plane) => store([constIndex(plane), ...indices(place)], value ?? zero));
-  const transforms = new Transforms(dtype, { outer, inner }, (elements) => c.scratch(dtype, elements));
-  // as workspace where it has elements of the type that is computed in
-  const spare = outType.dtype === dtype ? operand : undefined;
-  if (form === "complex") transforms.transform(n, inverse ? 1 : -1, pairs, planes, { other: spare });
-  else if (form === "real") transforms.ofReal(n, (place) => part(0, place), planes, { ends, spare });
-  else transforms.toReal(n, pairs, (place, value) => [store(indices(place), value)], { ends, spare });
-  return transforms.nests;
+  if (form === "complex") made.transform(n, inverse ? 1 : -1, pairs, planes, { other: spare });
+  else if (form === "real") made.ofReal(n, (place) => read(0, place), planes, { ends, spare });
+  else made.toReal(n, pairs, (place, value) => [store(indices(place), value)], { ends, spare });
 }

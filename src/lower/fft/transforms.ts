@@ -60,22 +60,29 @@ export interface Lines {
   readonly inner: readonly LoopVar[];
 }
 
-/** Workspace for a complex sequence of some length in each line: all real parts, then all imaginary ones. */
+/** From an element of an operand on, memory for a complex sequence of some length in each line: real parts, then imaginary ones. */
 export interface Buffer {
   readonly operand: number;
+  readonly offset: number;
   readonly length: number;
 }
 
-/** Operands that have room for all sequences of a transform. */
+/** Buffers that have room for all sequences of a transform. */
 export interface Memory {
-  readonly read?: number | undefined;
-  readonly other?: number | undefined;
+  readonly read?: Buffer | undefined;
+  readonly other?: Buffer | undefined;
+}
+
+/** Where workspace comes from: tables, which are the same for all lines, and buffers of the lines. */
+export interface Workspace {
+  table(elements: number): number;
+  buffer(elements: number): Pick<Buffer, "operand" | "offset">;
 }
 
 /** The factor of elements that stand for themselves alone, and the memory of the result where it can be workspace. */
 export interface RealOptions {
   readonly ends: number;
-  readonly spare: number | undefined;
+  readonly spare: Buffer | undefined;
 }
 
 const counter = (name: string, extent: number): LoopVar => ({ kind: "var", name, extent });
@@ -94,21 +101,23 @@ interface RootTable {
 }
 
 export class Transforms {
+  /** Maps that fill tables, and those of the lines, which read them. */
+  readonly tables: MapNest[] = [];
   readonly nests: MapNest[] = [];
   readonly #dtype: FloatScalar;
   readonly #lines: Lines;
-  readonly #scratch: (elements: number) => number;
+  readonly #workspace: Workspace;
   #names = 0;
 
-  constructor(dtype: FloatScalar, lines: Lines, scratch: (elements: number) => number) {
+  constructor(dtype: FloatScalar, lines: Lines, workspace: Workspace) {
     this.#dtype = dtype;
     this.#lines = lines;
-    this.#scratch = scratch;
+    this.#workspace = workspace;
   }
 
   /** Workspace for sequences of a length in all lines. */
   buffer(length: number): Buffer {
-    return { operand: this.#scratch(2 * length * this.#count), length };
+    return { ...this.#workspace.buffer(2 * length * this.#count), length };
   }
 
   get #count(): number {
@@ -127,11 +136,11 @@ export class Transforms {
 
   // ---- buffers ------------------------------------------------------------------------------------------------------
 
-  #element({ length }: Buffer, plane: 0 | 1, place: Index): Index {
+  #element({ offset, length }: Buffer, plane: 0 | 1, place: Index): Index {
     const { outer, inner } = this.#lines;
     const row = addIndex(scaleIndex(linear(outer), length), place);
     const element = addIndex(scaleIndex(row, product(inner)), linear(inner));
-    return addIndex(constIndex(plane * length * this.#count), element);
+    return addIndex(constIndex(offset + plane * length * this.#count), element);
   }
 
   source(buffer: Buffer): Source {
@@ -157,13 +166,13 @@ export class Transforms {
 
   /** A table of `rows` rows of `columns`: the roots of a circle at `turn` of row and column. */
   #fill(rows: number, columns: number, turn: (row: Expr, column: Expr) => Expr, circle: number) {
-    const operand = this.#scratch(2 * rows * columns);
+    const operand = this.#workspace.table(2 * rows * columns);
     const [row, column] = [this.#counter(rows), this.#counter(columns)];
     const { cos, sin } = rootExpr(turn(asExpr(varIndex(row)), asExpr(varIndex(column))), circle, this.#dtype);
     const element = addIndex(scaleIndex(varIndex(row), columns), varIndex(column));
     const part = (index: Index, plane: 0 | 1): Index => addIndex(index, constIndex(plane * rows * columns));
     const stores = [cos, sin].map((value, plane) => ({ operand, index: part(element, plane as 0 | 1), value }));
-    this.nests.push({ kind: "map", loops: [row, column], stores });
+    this.tables.push({ kind: "map", loops: [row, column], stores });
     return (j: number, place: Index): Root<Expr> => {
       const index = addIndex(constIndex(j * columns), place);
       return { cos: load(this.#dtype, operand, part(index, 0)), sin: load(this.#dtype, operand, part(index, 1)) };
@@ -250,8 +259,7 @@ export class Transforms {
       return;
     }
     const last = radices.length - 1;
-    const own = (operand: number | undefined): Buffer =>
-      operand === undefined ? this.buffer(n) : { operand, length: n };
+    const own = (given: Buffer | undefined): Buffer => (given ? { ...given, length: n } : this.buffer(n));
     const pair = [last > 0 ? own(memory.read) : null, last > 1 ? own(memory.other) : null] as const;
     this.#stages(radices, sign, source, (stage) => {
       return stage === last ? sink : (at(pair, (last - stage + 1) % 2) as Buffer);
@@ -289,7 +297,9 @@ export class Transforms {
 
   /** The transform of conj(c) around 0, over M: the same for all lines. */
   #filter(n: number, length: number, chirp: (place: Index) => Root<Expr>, sign: Sign): (place: Index) => Complex {
-    const one = new Transforms(this.#dtype, { outer: [], inner: [] }, this.#scratch);
+    const table = (elements: number): number => this.#workspace.table(elements);
+    const workspace = { table, buffer: (elements: number) => ({ operand: table(elements), offset: 0 }) };
+    const one = new Transforms(this.#dtype, { outer: [], inner: [] }, workspace);
     one.#names = this.#names;
     const conj = ({ cos, sin }: Root<Expr>): Complex => ({
       re: scalar.mul(cos, 1 / length),
@@ -305,7 +315,7 @@ export class Transforms {
     };
     const pair = [one.buffer(length), one.buffer(length)] as const;
     const found = one.source(one.#inBuffers(radicesOf(length) as readonly number[], sign, around, pair));
-    this.nests.push(...one.nests);
+    this.tables.push(...one.tables, ...one.nests);
     this.#names = one.#names;
     return found;
   }
@@ -325,7 +335,7 @@ export class Transforms {
     };
     // one more element, so that place h - k is there for k = 0
     const z = this.buffer(h + 1);
-    this.transform(h, -1, packed, this.sink(z), { read: spare, other: z.operand });
+    this.transform(h, -1, packed, this.sink(z), { read: spare, other: z });
     const read = this.source(z);
     const { re, im } = this.#filled(read(ZERO));
     const edge = scaleComplex({ re: scalar.sub(re as Expr, im as Expr), im: null }, ends);
@@ -351,7 +361,7 @@ export class Transforms {
   #ofOdd(n: number, source: (place: Index) => Expr, sink: Sink, ends: number): void {
     const all = this.buffer(n);
     const complex: Source = (place) => ({ re: source(place), im: null });
-    this.transform(n, -1, complex, this.sink(all), { other: all.operand });
+    this.transform(n, -1, complex, this.sink(all), { other: all });
     const k = this.#counter((n + 1) / 2);
     this.#map([k], sink(varIndex(k), this.#endedBy([ends, n], varIndex(k), this.source(all)(varIndex(k)))));
   }
