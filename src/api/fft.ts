@@ -5,10 +5,10 @@ import * as ops from "../ops/fft.ts";
 import { describe, fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import { Tensor } from "../trace/tensor.ts";
 import { asFunction } from "../trace/trace.ts";
-import { applyOp } from "./apply.ts";
+import { applyAll, applyOp } from "./apply.ts";
 import { add, mul, sub } from "./elementwise.ts";
 import { fullOf, normalAxis, requireFloat } from "./operands.ts";
-import { pad, reshape, slice } from "./shape.ts";
+import { pad, slice } from "./shape.ts";
 
 /** Complex numbers: two tensors of one shape and type. */
 export interface Complex {
@@ -59,14 +59,7 @@ export function pairOf(name: string, x: Tensor | Complex): Complex {
   return fail("ShapeMismatch", summary, "the parts of a pair have one shape and type");
 }
 
-/** The two planes of a result. */
-function planesOf(pair: Tensor): Complex {
-  const plane = (which: number): Tensor => {
-    const ranges = pair.shape.map((_, a) => (a === 0 ? ([which, which + 1] as const) : null));
-    return reshape(slice(pair, ranges), pair.shape.slice(1));
-  };
-  return { re: plane(0), im: plane(1) };
-}
+const asPair = (parts: readonly Tensor[]): Complex => ({ re: at(parts, 0), im: at(parts, 1) });
 
 /** Cut off or filled up with zeros to n elements along an axis. */
 function resized(x: Tensor, axis: number, n: number): Tensor {
@@ -97,7 +90,7 @@ export interface Along {
 export function transformPair(x: Complex, { name, axis, n, norm }: Along, direction: Direction): Complex {
   const length = lengthOf(name, n, x.re, axis, at(x.re.shape, axis));
   const attrs = { axis, inverse: direction === "inverse", scale: factorOf(name, length, norm, direction) };
-  return planesOf(applyOp(ops.fft, [resized(x.re, axis, length), resized(x.im, axis, length)], attrs));
+  return asPair(applyAll(ops.fft, [resized(x.re, axis, length), resized(x.im, axis, length)], attrs));
 }
 
 /** @internal */
@@ -105,7 +98,7 @@ export function transformReal(x: Tensor, { name, axis, n, norm }: Along): Comple
   requireFloat(name, x);
   const length = lengthOf(name, n, x, axis, at(x.shape, axis));
   const scale = factorOf(name, length, norm, "forward");
-  return planesOf(applyOp(ops.rfft, [resized(x, axis, length)], { axis, scale, ends: 1 }));
+  return asPair(applyAll(ops.rfft, [resized(x, axis, length)], { axis, scale, ends: 1 }));
 }
 
 /** @internal */

@@ -37,6 +37,13 @@ export interface TransposeSite<A> {
   readonly attrs: A;
 }
 
+/** An application op(x) that is linear, in reverse mode: cotangents of all results are given, those of all inputs are wanted. */
+export interface LinearSite<A> {
+  readonly x: readonly Value[];
+  readonly cts: readonly Value[];
+  readonly attrs: A;
+}
+
 /** The same where the rule may read the result y. */
 export interface PullbackSite<A> extends TransposeSite<A> {
   readonly y: Value;
@@ -48,6 +55,8 @@ export interface PullbackSite<A> extends TransposeSite<A> {
  * - elementwise: yᵢ depends on the inputs' i-th elements alone.
  * - multilinear: linear in each input of `linear` (all float inputs by default) on its own; `transpose` is the
  *   cotangent of one input. Forward mode replaces an input by its tangent.
+ * - linear: linear in all inputs jointly, with one result or several; `transpose` has the cotangents of all inputs. Forward mode is one
+ *   application to all tangents.
  * - general: both modes by hand, tested against each other. `null` stands for zero.
  * - region: the operation is defined by its regions and is differentiated through them (see autodiff/).
  */
@@ -62,6 +71,7 @@ export type Derivative<A> =
       readonly jointly?: boolean;
       transpose(b: Build, site: TransposeSite<A>): Value;
     }
+  | { readonly kind: "linear"; transpose(b: Build, site: LinearSite<A>): readonly Value[] }
   | {
       readonly kind: "general";
       jvp(b: Build, site: PushforwardSite<A>): Value | null;
@@ -248,7 +258,7 @@ export type Lowering<A> =
   | { readonly kind: "shuffle" }
   /** Of each row of the only input along an axis, the numbers of the elements in order; the result has the first of them. */
   | { readonly kind: "sort"; readonly axis: (attrs: A) => number; readonly descending: (attrs: A) => boolean }
-  /** Of each line of the inputs along an axis; results that are complex have all real parts first. */
+  /** Of each line of the inputs along an axis. */
   | { readonly kind: "fft"; part(inTypes: readonly TensorType[], attrs: A): FftPart }
   /** Results: result and logsum, or cotangents of q, k and v. */
   | { readonly kind: "attend"; part(c: LowerContext<A>): AttendPart }

@@ -1,6 +1,5 @@
 /**
- * @file Fourier transforms along one axis. Complex numbers are pairs of real tensors; a result that is complex has both planes in one
- * tensor, [2, …]: all real parts, then all imaginary ones.
+ * @file Fourier transforms along one axis. Complex numbers are pairs of real tensors: two inputs, two results.
  *
  *   fft    y_j = scale · Σ_k (re + i·im)_k e^(∓2πi·jk/n)
  *   rfft   the first n/2 + 1 elements of that of a real sequence; the others are their conjugates
@@ -12,16 +11,12 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
-import type { Build } from "../ir/build.ts";
-import type { Value } from "../ir/graph.ts";
 import type { FftPart, OpDef } from "../ir/op.ts";
 import { elementsOf, type Shape, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { FLOAT_TYPES } from "../kernel/dtype.ts";
 import { requireInputs, requireOne } from "./checks.ts";
 import { defineOp, requireAxis, requireDomain, requireSame } from "./define.ts";
-import { reshape } from "./movement.ts";
 import { forEachIndex, samplesIn } from "./reference.ts";
-import { slice } from "./slice.ts";
 
 export type FftAttrs = { readonly axis: number; readonly inverse: boolean; readonly scale: number };
 export type RfftAttrs = { readonly axis: number; readonly scale: number; readonly ends: number };
@@ -51,18 +46,6 @@ const halfOf = (n: number): number => Math.floor(n / 2) + 1;
 
 /** 5 n log n for a complex transform, as people count it. */
 const flopsOf = (shape: Shape, n: number): number => 5 * elementsOf(shape) * Math.log2(n + 1);
-
-/** One plane of a pair in one tensor. */
-function plane(b: Build, pair: Value, which: number): Value {
-  const { shape } = pair.type;
-  const start = shape.map((_, a) => (a === 0 ? which : 0));
-  const limit = shape.with(0, which + 1);
-  return b.call(reshape, [b.call(slice, [pair], { start, limit, stride: shape.map(() => 1) })], {
-    shape: shape.slice(1),
-  });
-}
-
-const planes = (b: Build, pair: Value): readonly Value[] => [plane(b, pair, 0), plane(b, pair, 1)];
 
 /** Σ_k of terms at each place j < count of each line along an axis; `terms` gives both parts. */
 function summed(
@@ -99,8 +82,6 @@ function dft(
   return [x, y];
 }
 
-const joined = (planes: readonly Float64Array[]): Float64Array => Float64Array.from(planes.flatMap((p) => [...p]));
-
 /** Whether an element stands for itself alone. */
 const isEnd = (k: number, n: number): boolean => k === 0 || 2 * k === n;
 
@@ -110,14 +91,11 @@ export const fft: OpDef<FftAttrs> = defineOp<FftAttrs>({
   infer(inputs, { axis }) {
     const type = requirePair("fft", inputs, axis);
     requireLength("fft", item(type.shape, axis), type, axis);
-    return [tensorType(type.dtype, [2, ...type.shape])];
+    return [type, type];
   },
   derivative: {
-    kind: "multilinear",
-    jointly: true,
-    transpose(b, { ct, input, attrs }) {
-      return plane(b, b.call(fft, planes(b, ct), { ...attrs, inverse: !attrs.inverse }), input);
-    },
+    kind: "linear",
+    transpose: (b, { cts, attrs }) => b.callAll(fft, cts, { ...attrs, inverse: !attrs.inverse }),
   },
   cost: ([x], _, { axis }) => ({ flops: x ? flopsOf(x.shape, item(x.shape, axis)) : 0 }),
   lower: {
@@ -133,7 +111,7 @@ export const fft: OpDef<FftAttrs> = defineOp<FftAttrs>({
       const at = (data: Float64Array) => (k: number) => item(data, element(k));
       return dft(at(re), at(im), [n, j, inverse ? 1 : -1]);
     });
-    return [joined(found).map((v) => v * scale)];
+    return found.map((part) => part.map((v) => v * scale));
   },
   samples: () =>
     samplesIn(FLOAT_TYPES, [
@@ -160,13 +138,14 @@ export const rfft: OpDef<RfftAttrs> = defineOp<RfftAttrs>({
     requireAxis("rfft", axis, type.shape.length);
     const n = item(type.shape, axis);
     requireLength("rfft", n, type, axis);
-    return [tensorType(type.dtype, [2, ...type.shape.with(axis, halfOf(n))])];
+    const half = tensorType(type.dtype, type.shape.with(axis, halfOf(n)));
+    return [half, half];
   },
   derivative: {
-    kind: "multilinear",
-    transpose(b, { x, ct, attrs: { axis, scale, ends } }) {
+    kind: "linear",
+    transpose(b, { x, cts, attrs: { axis, scale, ends } }) {
       const n = item(item(x, 0).type.shape, axis);
-      return b.call(irfft, planes(b, ct), { axis, n, scale: scale / 2, ends: 2 * ends });
+      return b.callAll(irfft, cts, { axis, n, scale: scale / 2, ends: 2 * ends });
     },
   },
   cost: ([x], _, { axis }) => ({ flops: x ? flopsOf(x.shape, item(x.shape, axis)) / 2 : 0 }),
@@ -188,7 +167,7 @@ export const rfft: OpDef<RfftAttrs> = defineOp<RfftAttrs>({
       );
       return [re * own, isEnd(j, n) ? 0 : im * own];
     });
-    return [joined(found)];
+    return found;
   },
   samples: () =>
     samplesIn(FLOAT_TYPES, [
@@ -213,11 +192,9 @@ export const irfft: OpDef<IrfftAttrs> = defineOp<IrfftAttrs>({
     throw new TidemarkError("ShapeMismatch", summary, { help: "cut or pad the pair to n / 2 + 1 elements" });
   },
   derivative: {
-    kind: "multilinear",
-    jointly: true,
-    transpose(b, { ct, input, attrs: { axis, scale, ends } }) {
-      return plane(b, b.call(rfft, [ct], { axis, scale: 2 * scale, ends: ends / 2 }), input);
-    },
+    kind: "linear",
+    transpose: (b, { cts, attrs: { axis, scale, ends } }) =>
+      b.callAll(rfft, cts, { axis, scale: 2 * scale, ends: ends / 2 }),
   },
   cost: (_, [y], { axis }) => ({ flops: y ? flopsOf(y.shape, item(y.shape, axis)) / 2 : 0 }),
   lower: {

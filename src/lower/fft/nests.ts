@@ -11,12 +11,12 @@ import type { FftPart, LowerContext, Lowering } from "../../ir/op.ts";
 import { elementsOf, type Shape } from "../../ir/type.ts";
 import { type Accumulator, bytesOf, isFloatScalar, typeOf } from "../../kernel/dtype.ts";
 import type { Expr, Index, LoopVar } from "../../kernel/expr.ts";
-import { addIndex, constIndex, linearIndex, scaleIndex, splitIndex, varIndex } from "../../kernel/index-math.ts";
+import { addIndex, linearIndex, scaleIndex, splitIndex, varIndex } from "../../kernel/index-math.ts";
 import type { Nest, Operand, Store } from "../../kernel/loops.ts";
 import { Position } from "../../kernel/position.ts";
 import { inType, mul } from "../../kernel/scalar-ops.ts";
 import type { LoweringTarget } from "../../target/description.ts";
-import { type Buffer, type Sink, type Source, Transforms, type Workspace } from "./transforms.ts";
+import { type Buffer, type Plane, type Sink, type Source, Transforms, type Workspace } from "./transforms.ts";
 
 /** The part of a kernel under construction that this needs. */
 interface Composing {
@@ -54,9 +54,7 @@ function unitLayout(shape: Shape, axis: number, bytes: number, threads: number):
   const [outside, inside] = [shape.slice(0, axis), shape.slice(axis + 1)];
   const columns = elementsOf(inside);
   const isGood = (width: number): boolean =>
-    columns % width === 0 &&
-    width * bytes <= UNIT_BYTES &&
-    elementsOf(outside) * (columns / width) >= UNITS * threads;
+    columns % width === 0 && width * bytes <= UNIT_BYTES && elementsOf(outside) * (columns / width) >= UNITS * threads;
   const width = (columns === 1 ? [1] : COLUMNS).find(isGood);
   if (width === undefined) return null;
   const [outer, strip] = [counters("o", outside), counters("u", [columns / width])];
@@ -69,7 +67,17 @@ function unitLayout(shape: Shape, axis: number, bytes: number, threads: number):
 /** Memory of whole operands: all lines have their own. */
 function wholeMemory(c: Composing, dtype: Accumulator): Workspace {
   const table = (elements: number): number => c.scratch(dtype, elements);
-  return { table, buffer: (elements) => ({ operand: table(elements), offset: 0 }) };
+  return { table, plane: (elements) => ({ operand: table(elements), offset: 0 }) };
+}
+
+/** The results as the planes of a buffer: two of them, or both halves of one. */
+function places(outputs: readonly number[], n: number, { lines }: Layout): Buffer["planes"] {
+  const [re = 0, im = re] = outputs;
+  const count = [...lines.outer, ...lines.inner].reduce((all, v) => all * v.extent, 1);
+  return [
+    { operand: re, offset: 0 },
+    { operand: im, offset: im === re ? (n / 2) * count : 0 },
+  ];
 }
 
 /** One operand that has the buffers of the lines of a unit, one after the other. */
@@ -89,7 +97,7 @@ class TileMemory implements Workspace {
     return this.#c.scratch(this.#dtype, elements);
   }
 
-  buffer(elements: number): Pick<Buffer, "operand" | "offset"> {
+  plane(elements: number): Plane {
     const offset = this.elements;
     this.elements += Math.ceil(elements / 16) * 16;
     return { operand: this.operand, offset };
@@ -115,18 +123,19 @@ export function fftNests(
   const { shape } = at(context.inTypes, 0);
   const bytes = 4 * part.n * bytesOf(dtype);
   const inUnits = threads === undefined ? null : unitLayout(shape, part.axis, bytes, threads);
-  const operand = c.outputOperand(0);
+  const outputs = node.outputs.map((_, i) => c.outputOperand(i));
   if (!inUnits || threads === undefined) {
     const layout = wholeLayout(shape, part.axis);
     const made = new Transforms(dtype, layout.lines, wholeMemory(c, dtype));
-    // as workspace where it has elements of the type that is computed in
-    const spare = context.outType.dtype === dtype ? { operand, offset: 0, length: part.n } : undefined;
-    transform(made, context, part, { layout, operand, spare });
+    // as workspace where its elements have the type that is computed in
+    const spare =
+      context.outType.dtype === dtype ? { planes: places(outputs, part.n, layout), length: part.n } : undefined;
+    transform(made, context, part, { layout, outputs, spare });
     return [...made.tables, ...made.nests];
   }
   const memory = new TileMemory(c, dtype);
   const made = new Transforms(dtype, inUnits.lines, memory);
-  transform(made, context, part, { layout: inUnits, operand, spare: undefined });
+  transform(made, context, part, { layout: inUnits, outputs, spare: undefined });
   memory.finish(threads);
   const tile = { operand: memory.operand, elements: memory.elements };
   return [...made.tables, { kind: "staged", units: inUnits.units, dtype, tile, body: made.nests }];
@@ -134,7 +143,7 @@ export function fftNests(
 
 interface Result {
   readonly layout: Layout;
-  readonly operand: number;
+  readonly outputs: readonly number[];
   readonly spare: Buffer | undefined;
 }
 
@@ -143,22 +152,21 @@ function transform(
   made: Transforms,
   { inputs, inTypes, outType }: LowerContext<never>,
   { form, n, scale, inverse, ends }: FftPart,
-  { layout, operand, spare }: Result,
+  { layout, outputs, spare }: Result,
 ): void {
   const { accumulate: dtype, compute } = typeOf(outType.dtype);
   const indices = (place: Index): readonly Index[] => [...layout.before, place, ...layout.after];
   const read = (input: number, place: Index): Expr =>
     inType(at(inputs, input)(Position.at(at(inTypes, input).shape, indices(place))), dtype);
-  const store = (index: readonly Index[], value: Expr): Store => ({
-    operand,
-    index: linearIndex(index, outType.shape),
+  const store = (output: number, place: Index, value: Expr): Store => ({
+    operand: at(outputs, output),
+    index: linearIndex(indices(place), outType.shape),
     value: inType(scale === 1 ? value : mul(value, scale), compute),
   });
   const pairs: Source = (place) => ({ re: read(0, place), im: read(1, place) });
   const zero: Expr = { kind: "const", dtype, value: 0 };
-  const planes: Sink = (place, { re, im }) =>
-    [re, im].map((value, plane) => store([constIndex(plane), ...indices(place)], value ?? zero));
+  const planes: Sink = (place, { re, im }) => [re, im].map((value, plane) => store(plane, place, value ?? zero));
   if (form === "complex") made.transform(n, inverse ? 1 : -1, pairs, planes, { other: spare });
   else if (form === "real") made.ofReal(n, (place) => read(0, place), planes, { ends, spare });
-  else made.toReal(n, pairs, (place, value) => [store(indices(place), value)], { ends, spare });
+  else made.toReal(n, pairs, (place, value) => [store(0, place, value)], { ends, spare });
 }

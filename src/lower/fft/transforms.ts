@@ -60,10 +60,15 @@ export interface Lines {
   readonly inner: readonly LoopVar[];
 }
 
-/** From an element of an operand on, memory for a complex sequence of some length in each line: real parts, then imaginary ones. */
-export interface Buffer {
+/** Memory from an element of an operand on. */
+export interface Plane {
   readonly operand: number;
   readonly offset: number;
+}
+
+/** Memory for a complex sequence of some length in each line: real and imaginary parts. */
+export interface Buffer {
+  readonly planes: readonly [re: Plane, im: Plane];
   readonly length: number;
 }
 
@@ -73,10 +78,10 @@ export interface Memory {
   readonly other?: Buffer | undefined;
 }
 
-/** Where workspace comes from: tables, which are the same for all lines, and buffers of the lines. */
+/** Where workspace comes from: tables, which are the same for all lines, and planes of the lines. */
 export interface Workspace {
   table(elements: number): number;
-  buffer(elements: number): Pick<Buffer, "operand" | "offset">;
+  plane(elements: number): Plane;
 }
 
 /** The factor of elements that stand for themselves alone, and the memory of the result where it can be workspace. */
@@ -117,7 +122,8 @@ export class Transforms {
 
   /** Workspace for sequences of a length in all lines. */
   buffer(length: number): Buffer {
-    return { ...this.#workspace.buffer(2 * length * this.#count), length };
+    const plane = (): Plane => this.#workspace.plane(length * this.#count);
+    return { planes: [plane(), plane()], length };
   }
 
   get #count(): number {
@@ -136,26 +142,25 @@ export class Transforms {
 
   // ---- buffers ------------------------------------------------------------------------------------------------------
 
-  #element({ offset, length }: Buffer, plane: 0 | 1, place: Index): Index {
+  #element({ offset }: Plane, length: number, place: Index): Index {
     const { outer, inner } = this.#lines;
     const row = addIndex(scaleIndex(linear(outer), length), place);
     const element = addIndex(scaleIndex(row, product(inner)), linear(inner));
-    return addIndex(constIndex(offset + plane * length * this.#count), element);
+    return addIndex(constIndex(offset), element);
   }
 
-  source(buffer: Buffer): Source {
-    const part = (plane: 0 | 1, place: Index): Expr =>
-      load(this.#dtype, buffer.operand, this.#element(buffer, plane, place));
-    return (place) => ({ re: part(0, place), im: part(1, place) });
+  source({ planes: [re, im], length }: Buffer): Source {
+    const part = (plane: Plane, place: Index): Expr =>
+      load(this.#dtype, plane.operand, this.#element(plane, length, place));
+    return (place) => ({ re: part(re, place), im: part(im, place) });
   }
 
-  sink(buffer: Buffer): Sink {
+  sink({ planes, length }: Buffer): Sink {
     return (place, { re, im }) =>
-      [re, im].map((value, plane) => ({
-        operand: buffer.operand,
-        index: this.#element(buffer, plane as 0 | 1, place),
-        value: value ?? this.#zero,
-      }));
+      [re, im].map((value, p) => {
+        const plane = at(planes, p);
+        return { operand: plane.operand, index: this.#element(plane, length, place), value: value ?? this.#zero };
+      });
   }
 
   get #zero(): Expr {
@@ -298,7 +303,7 @@ export class Transforms {
   /** The transform of conj(c) around 0, over M: the same for all lines. */
   #filter(n: number, length: number, chirp: (place: Index) => Root<Expr>, sign: Sign): (place: Index) => Complex {
     const table = (elements: number): number => this.#workspace.table(elements);
-    const workspace = { table, buffer: (elements: number) => ({ operand: table(elements), offset: 0 }) };
+    const workspace = { table, plane: (elements: number) => ({ operand: table(elements), offset: 0 }) };
     const one = new Transforms(this.#dtype, { outer: [], inner: [] }, workspace);
     one.#names = this.#names;
     const conj = ({ cos, sin }: Root<Expr>): Complex => ({
