@@ -37,8 +37,14 @@ export interface FftnOptions {
 
 const OPTIONS: OptionKinds<FftnOptions> = { s: "anything", axes: "anything", norm: "a text" };
 
+/** What a function is called, and how many axes it takes by default; null: all. */
+interface Form {
+  readonly name: string;
+  readonly most: number | null;
+}
+
 /** The axes in the order that they are given in, each with its length. */
-function allAlong(name: string, x: Tensor, options: FftnOptions, most: number | null): readonly Along[] {
+function allAlong(x: Tensor, options: FftnOptions, { name, most }: Form): readonly Along[] {
   requireOptions(name, options, OPTIONS);
   const { s, norm = "backward" } = options;
   if (s !== undefined) requireArray(name, "s", s, `${name}(x, { s: [4, 8] })`);
@@ -57,27 +63,27 @@ function allAlong(name: string, x: Tensor, options: FftnOptions, most: number | 
 
 type Direction = "forward" | "inverse";
 
-function overAxes(name: string, x: Tensor | Complex, options: FftnOptions, two: number | null, direction: Direction) {
+function overAxes(x: Tensor | Complex, options: FftnOptions, { name, most }: Form, direction: Direction): Complex {
   return asFunction(name, () => {
     const pair = pairOf(name, x);
-    const all = allAlong(name, pair.re, options, two);
+    const all = allAlong(pair.re, options, { name, most });
     return all.reduceRight((y, along) => transformPair(y, along, direction), pair);
   });
 }
 
-function realOverAxes(name: string, x: Tensor, options: FftnOptions, two: number | null): Complex {
+function realOverAxes(x: Tensor, options: FftnOptions, { name, most }: Form): Complex {
   return asFunction(name, () => {
     requireFloat(name, x);
-    const all = allAlong(name, x, options, two);
+    const all = allAlong(x, options, { name, most });
     const half = transformReal(x, at(all, all.length - 1));
     return all.slice(0, -1).reduceRight((y, along) => transformPair(y, along, "forward"), half);
   });
 }
 
-function toRealOverAxes(name: string, x: Tensor | Complex, options: FftnOptions, two: number | null): Tensor {
+function toRealOverAxes(x: Tensor | Complex, options: FftnOptions, { name, most }: Form): Tensor {
   return asFunction(name, () => {
     const pair = pairOf(name, x);
-    const all = allAlong(name, pair.re, options, two);
+    const all = allAlong(pair.re, options, { name, most });
     const rest = all.slice(0, -1).reduce((y, along) => transformPair(y, along, "inverse"), pair);
     return transformToReal(rest, at(all, all.length - 1));
   });
@@ -92,22 +98,22 @@ function toRealOverAxes(name: string, x: Tensor | Complex, options: FftnOptions,
  * console.log(fftn(ones([2, 2])).re.toArray()); // [[4, 0], [0, 0]]
  */
 export function fftn(x: Tensor | Complex, options: FftnOptions = {}): Complex {
-  return overAxes("fftn", x, options, null, "forward");
+  return overAxes(x, options, { name: "fftn", most: null }, "forward");
 }
 
 /** The inverse of `fftn`. */
 export function ifftn(x: Tensor | Complex, options: FftnOptions = {}): Complex {
-  return overAxes("ifftn", x, options, null, "inverse");
+  return overAxes(x, options, { name: "ifftn", most: null }, "inverse");
 }
 
 /** The Fourier transform along the last two axes, or two others. */
 export function fft2(x: Tensor | Complex, options: FftnOptions = {}): Complex {
-  return overAxes("fft2", x, options, 2, "forward");
+  return overAxes(x, options, { name: "fft2", most: 2 }, "forward");
 }
 
 /** The inverse of `fft2`. */
 export function ifft2(x: Tensor | Complex, options: FftnOptions = {}): Complex {
-  return overAxes("ifft2", x, options, 2, "inverse");
+  return overAxes(x, options, { name: "ifft2", most: 2 }, "inverse");
 }
 
 /**
@@ -119,22 +125,22 @@ export function ifft2(x: Tensor | Complex, options: FftnOptions = {}): Complex {
  * console.log(rfftn(ones([2, 4])).re.toArray()); // [[8, 0, 0], [0, 0, 0]]
  */
 export function rfftn(x: Tensor, options: FftnOptions = {}): Complex {
-  return realOverAxes("rfftn", x, options, null);
+  return realOverAxes(x, options, { name: "rfftn", most: null });
 }
 
 /** The inverse of `rfftn`; the length along the last of the axes is as in `irfft`. */
 export function irfftn(x: Tensor | Complex, options: FftnOptions = {}): Tensor {
-  return toRealOverAxes("irfftn", x, options, null);
+  return toRealOverAxes(x, options, { name: "irfftn", most: null });
 }
 
 /** The Fourier transform of a real tensor along the last two axes, or two others. */
 export function rfft2(x: Tensor, options: FftnOptions = {}): Complex {
-  return realOverAxes("rfft2", x, options, 2);
+  return realOverAxes(x, options, { name: "rfft2", most: 2 });
 }
 
 /** The inverse of `rfft2`. */
 export function irfft2(x: Tensor | Complex, options: FftnOptions = {}): Tensor {
-  return toRealOverAxes("irfft2", x, options, 2);
+  return toRealOverAxes(x, options, { name: "irfft2", most: 2 });
 }
 
 function shifted<T extends Tensor | Complex>(name: string, x: T, axes: Axes | undefined, towards: 1 | -1): T {

@@ -71,7 +71,7 @@ function resized(x: Tensor, axis: number, n: number): Tensor {
 }
 
 /** The length of a transform: given, or that of the input, of which there is something. */
-function lengthOf(name: string, n: number | undefined, x: Tensor, axis: number, own: number): number {
+function lengthOf(x: Tensor, { name, n, axis }: Along, own: number): number {
   const length = n ?? own;
   if (Number.isInteger(length) && length >= 1) return length;
   const summary = `${name}: a transform of ${String(length)} elements along axis ${axis} of ${typeText(x)}`;
@@ -87,23 +87,25 @@ export interface Along {
 }
 
 /** @internal */
-export function transformPair(x: Complex, { name, axis, n, norm }: Along, direction: Direction): Complex {
-  const length = lengthOf(name, n, x.re, axis, at(x.re.shape, axis));
+export function transformPair(x: Complex, along: Along, direction: Direction): Complex {
+  const { name, axis, norm } = along;
+  const length = lengthOf(x.re, along, at(x.re.shape, axis));
   const attrs = { axis, inverse: direction === "inverse", scale: factorOf(name, length, norm, direction) };
   return asPair(applyAll(ops.fft, [resized(x.re, axis, length), resized(x.im, axis, length)], attrs));
 }
 
 /** @internal */
-export function transformReal(x: Tensor, { name, axis, n, norm }: Along): Complex {
-  requireFloat(name, x);
-  const length = lengthOf(name, n, x, axis, at(x.shape, axis));
+export function transformReal(x: Tensor, along: Along): Complex {
+  const { name, axis, norm } = along;
+  const length = lengthOf(x, along, at(x.shape, axis));
   const scale = factorOf(name, length, norm, "forward");
   return asPair(applyAll(ops.rfft, [resized(x, axis, length)], { axis, scale, ends: 1 }));
 }
 
 /** @internal */
-export function transformToReal(x: Complex, { name, axis, n, norm }: Along): Tensor {
-  const length = lengthOf(name, n, x.re, axis, 2 * (at(x.re.shape, axis) - 1));
+export function transformToReal(x: Complex, along: Along): Tensor {
+  const { name, axis, norm } = along;
+  const length = lengthOf(x.re, along, 2 * (at(x.re.shape, axis) - 1));
   const half = Math.floor(length / 2) + 1;
   const attrs = { axis, n: length, scale: factorOf(name, length, norm, "inverse"), ends: 1 };
   return applyOp(ops.irfft, [resized(x.re, axis, half), resized(x.im, axis, half)], attrs);

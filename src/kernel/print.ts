@@ -3,7 +3,7 @@
  * distinct expression is a numbered line, so shared work shows as shared.
  */
 import type { Bound, Expr, Index } from "./expr.ts";
-import type { AttendNest, Kernel, Nest, Store } from "./loops.ts";
+import type { AttendNest, Kernel, Nest, StagedNest, Store } from "./loops.ts";
 
 /** How an operand at a constant element offset is named; equal kernels at other offsets get equal text through this. */
 export type OperandName = (operand: number, offset: number) => string;
@@ -102,6 +102,11 @@ function writeAttend(nest: AttendNest, p: Printer): void {
   p.stores(nest.stores);
 }
 
+function writeStaged({ units, tile, dtype, body }: StagedNest, p: Printer): void {
+  p.lines.push(`  staged ${loopsText(units)} | tile ${p.operand(tile.operand)} of ${tile.elements}: ${dtype}`);
+  for (const map of body) writeNest(map, p);
+}
+
 function writeNest(nest: Nest, p: Printer): void {
   switch (nest.kind) {
     case "map": {
@@ -157,10 +162,7 @@ function writeNest(nest: Nest, p: Printer): void {
       p.stores(nest.stores);
       return;
     case "staged":
-      p.lines.push(
-        `  staged ${loopsText(nest.units)} | ${p.operand(nest.tile.operand)} of ${nest.tile.elements}: ${nest.dtype}`,
-      );
-      for (const map of nest.body) writeNest(map, p);
+      writeStaged(nest, p);
       return;
     case "attend":
       writeAttend(nest, p);

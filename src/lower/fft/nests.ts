@@ -82,7 +82,8 @@ function places(outputs: readonly number[], n: number, { lines }: Layout): Buffe
 
 /** One operand that has the buffers of the lines of a unit, one after the other. */
 class TileMemory implements Workspace {
-  readonly operand: number;
+  /** Null where nothing is between stages. */
+  operand: number | null = null;
   elements = 0;
   readonly #c: Composing;
   readonly #dtype: Accumulator;
@@ -90,7 +91,6 @@ class TileMemory implements Workspace {
   constructor(c: Composing, dtype: Accumulator) {
     this.#c = c;
     this.#dtype = dtype;
-    this.operand = c.scratch(dtype, 0);
   }
 
   table(elements: number): number {
@@ -98,15 +98,16 @@ class TileMemory implements Workspace {
   }
 
   plane(elements: number): Plane {
+    this.operand ??= this.#c.scratch(this.#dtype, 0);
     const offset = this.elements;
     this.elements += Math.ceil(elements / 16) * 16;
     return { operand: this.operand, offset };
   }
 
   /** With a tile for each thread. */
-  finish(threads: number): void {
-    const { dtype, role } = at(this.#c.operands, this.operand);
-    this.#c.operands[this.operand] = { dtype, role, elements: threads * this.elements };
+  finish(operand: number, threads: number): void {
+    const { dtype, role } = at(this.#c.operands, operand);
+    this.#c.operands[operand] = { dtype, role, elements: threads * this.elements };
   }
 }
 
@@ -136,9 +137,13 @@ export function fftNests(
   const memory = new TileMemory(c, dtype);
   const made = new Transforms(dtype, inUnits.lines, memory);
   transform(made, context, part, { layout: inUnits, outputs, spare: undefined });
-  memory.finish(threads);
+  const { units } = inUnits;
+  if (memory.operand === null) {
+    return [...made.tables, ...made.nests.map((nest) => ({ ...nest, loops: [...units, ...nest.loops] }))];
+  }
+  memory.finish(memory.operand, threads);
   const tile = { operand: memory.operand, elements: memory.elements };
-  return [...made.tables, { kind: "staged", units: inUnits.units, dtype, tile, body: made.nests }];
+  return [...made.tables, { kind: "staged", units, dtype, tile, body: made.nests }];
 }
 
 interface Result {
@@ -166,7 +171,7 @@ function transform(
   const pairs: Source = (place) => ({ re: read(0, place), im: read(1, place) });
   const zero: Expr = { kind: "const", dtype, value: 0 };
   const planes: Sink = (place, { re, im }) => [re, im].map((value, plane) => store(plane, place, value ?? zero));
-  if (form === "complex") made.transform(n, inverse ? 1 : -1, pairs, planes, { other: spare });
+  if (form === "complex") made.transform(n, inverse ? 1 : -1, { source: pairs, sink: planes }, { other: spare });
   else if (form === "real") made.ofReal(n, (place) => read(0, place), planes, { ends, spare });
   else made.toReal(n, pairs, (place, value) => [store(0, place, value)], { ends, spare });
 }

@@ -54,6 +54,12 @@ export type Source = (place: Index) => Complex;
 export type Sink = (place: Index, value: Complex) => readonly Store[];
 export type RealSink = (place: Index, value: Expr) => readonly Store[];
 
+/** From where to where a transform goes. */
+export interface Path {
+  readonly source: Source;
+  readonly sink: Sink;
+}
+
 /** Sequences side by side: their counters outside and inside of the one that is transformed. */
 export interface Lines {
   readonly outer: readonly LoopVar[];
@@ -257,10 +263,10 @@ export class Transforms {
    * Transforms sequences of length n from a source to a sink. The last stage reads `memory.read`, which the sink does not store to; the
    * one before it reads `memory.other`, which may be the sink's. Where they are not given there is workspace.
    */
-  transform(n: number, sign: Sign, source: Source, sink: Sink, memory: Memory = {}): void {
+  transform(n: number, sign: Sign, { source, sink }: Path, memory: Memory = {}): void {
     const radices = radicesOf(n);
     if (!radices) {
-      this.#convolution(n, sign, source, sink);
+      this.#convolution(n, sign, { source, sink });
       return;
     }
     const last = radices.length - 1;
@@ -272,7 +278,7 @@ export class Transforms {
   }
 
   /** The same as a convolution (Bluestein). */
-  #convolution(n: number, sign: Sign, source: Source, sink: Sink): void {
+  #convolution(n: number, sign: Sign, { source, sink }: Path): void {
     const length = convolutionLength(n);
     const radices = radicesOf(length) as readonly number[];
     const chirp = this.#chirp(n);
@@ -340,7 +346,7 @@ export class Transforms {
     };
     // one more element, so that place h - k is there for k = 0
     const z = this.buffer(h + 1);
-    this.transform(h, -1, packed, this.sink(z), { read: spare, other: z });
+    this.transform(h, -1, { source: packed, sink: this.sink(z) }, { read: spare, other: z });
     const read = this.source(z);
     const { re, im } = this.#filled(read(ZERO));
     const edge = scaleComplex({ re: scalar.sub(re as Expr, im as Expr), im: null }, ends);
@@ -366,7 +372,7 @@ export class Transforms {
   #ofOdd(n: number, source: (place: Index) => Expr, sink: Sink, ends: number): void {
     const all = this.buffer(n);
     const complex: Source = (place) => ({ re: source(place), im: null });
-    this.transform(n, -1, complex, this.sink(all), { other: all });
+    this.transform(n, -1, { source: complex, sink: this.sink(all) }, { other: all });
     const k = this.#counter((n + 1) / 2);
     this.#map([k], sink(varIndex(k), this.#endedBy([ends, n], varIndex(k), this.source(all)(varIndex(k)))));
   }
@@ -390,7 +396,7 @@ export class Transforms {
         const second = guardedPlace(mirrored, last + 1, () => this.#filled(conjugate(half(mirrored))), zero);
         return guardedPlace(place, last + 1, () => inside(place), second);
       };
-      this.transform(n, 1, whole, (place, { re }) => sink(place, re ?? this.#zero));
+      this.transform(n, 1, { source: whole, sink: (place, { re }) => sink(place, re ?? this.#zero) });
       return;
     }
     const [first = 1] = radicesOf(last) ?? [];
@@ -405,7 +411,7 @@ export class Transforms {
       const even = scaleIndex(place, 2);
       return [...sink(even, re as Expr), ...sink(addIndex(even, constIndex(1)), im as Expr)];
     };
-    this.transform(last, 1, packed, pairs, { other: spare });
+    this.transform(last, 1, { source: packed, sink: pairs }, { other: spare });
   }
 }
 
