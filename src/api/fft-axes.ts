@@ -1,7 +1,7 @@
 /** @file Fourier transforms along several axes, and what is used beside them: frequencies, and zero in the middle. */
 import { at } from "../base/invariant.ts";
 import { shapeText, typeText } from "../ir/type.ts";
-import type { FloatType } from "../kernel/dtype.ts";
+import { FLOAT_TYPES, type FloatType, isFloat } from "../kernel/dtype.ts";
 import {
   fail,
   type OptionKinds,
@@ -180,6 +180,12 @@ function stepOf(name: string, n: number, spacing: number): number {
   return fail("InvalidArgument", `${name}: spacing ${String(spacing)}`, "give a number that is not 0");
 }
 
+function floatTypeOf(name: string, type: TypeOption<FloatType> | undefined): FloatType {
+  const dtype = requireTypeOption(name, type, "f32");
+  if (isFloat(dtype)) return dtype;
+  return fail("DtypeMismatch", `${name}: frequencies in ${dtype}`, `use one of ${FLOAT_TYPES.join(", ")}`);
+}
+
 /**
  * The frequencies of the elements of `fft`, in cycles per unit of the spacing of samples: 0, 1, …, then the negative ones, over
  * n · spacing.
@@ -191,7 +197,7 @@ function stepOf(name: string, n: number, spacing: number): number {
  */
 export function fftfreq(n: number, spacing = 1, type?: TypeOption<FloatType>): Tensor {
   const step = stepOf("fftfreq", n, spacing);
-  const dtype = requireTypeOption("fftfreq", type, "f32") as FloatType;
+  const dtype = floatTypeOf("fftfreq", type);
   return asFunction("fftfreq", () => {
     const k = arange(n, { dtype });
     return mul(where(greaterEqual(k, Math.ceil(n / 2)), sub(k, n), k), step);
@@ -201,6 +207,6 @@ export function fftfreq(n: number, spacing = 1, type?: TypeOption<FloatType>): T
 /** The frequencies of the elements of `rfft`: 0, 1, …, n/2 rounded down, over n · spacing. */
 export function rfftfreq(n: number, spacing = 1, type?: TypeOption<FloatType>): Tensor {
   const step = stepOf("rfftfreq", n, spacing);
-  const dtype = requireTypeOption("rfftfreq", type, "f32") as FloatType;
+  const dtype = floatTypeOf("rfftfreq", type);
   return asFunction("rfftfreq", () => mul(arange(Math.floor(n / 2) + 1, { dtype }), step));
 }

@@ -22,7 +22,7 @@ export type FftAttrs = { readonly axis: number; readonly inverse: boolean; reado
 export type RfftAttrs = { readonly axis: number; readonly scale: number; readonly ends: number };
 export type IrfftAttrs = RfftAttrs & { readonly n: number };
 
-/** The longest transform: places on circles are told apart in i32. */
+/** The longest transform: places on the circles of a convolution of twice its length, and more, are told apart in i32. */
 const LONGEST = 2 ** 25;
 
 function requireLength(name: string, n: number, type: TensorType, axis: number): void {

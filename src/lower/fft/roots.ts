@@ -42,10 +42,7 @@ export function rootNumber(t: number, n: number): Root<number> {
 /** The remainder of a whole number ≥ 0, as i32. */
 export const remainderOf = (x: Expr, by: number): Expr => sub(x, mul(div(x, by), by));
 
-/** Longest circle whose quarters i32 can tell apart. */
-export const LONGEST_CIRCLE = 2 ** 27;
-
-/** e^(2πi·t/n) for a whole number 0 ≤ t < n, as i32. */
+/** e^(2πi·t/n) for a whole number 0 ≤ t < n, as i32; 9n has to be one as well. */
 export function rootExpr(t: Expr, n: number, dtype: FloatScalar): Root<Expr> {
   const quarter = div(add(mul(t, 8), n), 2 * n);
   const rest = convert(sub(mul(t, 4), mul(quarter, n)), dtype);
