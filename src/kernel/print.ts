@@ -3,7 +3,7 @@
  * distinct expression is a numbered line, so shared work shows as shared.
  */
 import type { Bound, Expr, Index } from "./expr.ts";
-import type { AttendNest, Kernel, Nest, StagedNest, Store } from "./loops.ts";
+import type { AttendNest, Kernel, Nest, ScatterNest, StagedNest, Store } from "./loops.ts";
 
 /** How an operand at a constant element offset is named; equal kernels at other offsets get equal text through this. */
 export type OperandName = (operand: number, offset: number) => string;
@@ -102,6 +102,12 @@ function writeAttend(nest: AttendNest, p: Printer): void {
   p.stores(nest.stores);
 }
 
+function writeScatter({ loops, operand, index, combine, ...nest }: ScatterNest, p: Printer): void {
+  p.lines.push(`  scatter ${loopsText(loops)}`);
+  const value = p.expr(nest.value);
+  p.lines.push(`    if ${p.bounds(nest.bounds)}: ${p.access(operand, index)} ${combine ?? "+"}= ${value}`);
+}
+
 function writeStaged({ units, tile, dtype, body }: StagedNest, p: Printer): void {
   p.lines.push(`  staged ${loopsText(units)} | tile ${p.operand(tile.operand)} of ${tile.elements}: ${dtype}`);
   for (const map of body) writeNest(map, p);
@@ -144,14 +150,9 @@ function writeNest(nest: Nest, p: Printer): void {
       p.stores(nest.stores);
       return;
     }
-    case "scatter": {
-      p.lines.push(`  scatter ${loopsText(nest.loops)}`);
-      const value = p.expr(nest.value);
-      p.lines.push(
-        `    if ${p.bounds(nest.bounds)}: ${p.access(nest.operand, nest.index)} ${nest.combine ?? "+"}= ${value}`,
-      );
+    case "scatter":
+      writeScatter(nest, p);
       return;
-    }
     case "shuffle":
       p.lines.push(`  shuffle ${loopsText([nest.along])}`);
       p.lines.push(`    ${p.expr(nest.bits)} → ${p.operand(nest.operand)}`);

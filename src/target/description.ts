@@ -53,7 +53,7 @@ export type UnplacedNest = Exclude<Nest, ContractNest> | Omit<ContractNest, "scr
 export interface LoweringTarget {
   readonly arithmetic: ArithmeticProfile;
   /** Threads that share the units of a staged nest; not given where elements are what is shared, and such nests are maps. */
-  readonly threads?: number;
+  readonly threads?: number | undefined;
   /** Elements of workspace, of the nest's own type, that its code needs. */
   workspace(nest: UnplacedNest, operands: readonly Operand[]): number;
   /**

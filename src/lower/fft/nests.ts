@@ -16,7 +16,9 @@ import type { Nest, Operand, Store } from "../../kernel/loops.ts";
 import { Position } from "../../kernel/position.ts";
 import { inType, mul } from "../../kernel/scalar-ops.ts";
 import type { LoweringTarget } from "../../target/description.ts";
-import { type Buffer, type Plane, type Sink, type Source, Transforms, type Workspace } from "./transforms.ts";
+import { ofReal, toReal } from "./real.ts";
+import type { Buffer, Plane, Sink, Source, Workspace } from "./stages.ts";
+import { Transforms } from "./transforms.ts";
 
 /** The part of a kernel under construction that this needs. */
 interface Composing {
@@ -172,6 +174,6 @@ function transform(
   const zero: Expr = { kind: "const", dtype, value: 0 };
   const planes: Sink = (place, { re, im }) => [re, im].map((value, plane) => store(plane, place, value ?? zero));
   if (form === "complex") made.transform(n, inverse ? 1 : -1, { source: pairs, sink: planes }, { other: spare });
-  else if (form === "real") made.ofReal(n, (place) => read(0, place), planes, { ends, spare });
-  else made.toReal(n, pairs, (place, value) => [store(0, place, value)], { ends, spare });
+  else if (form === "real") ofReal(made, { n, ends, spare }, (place) => read(0, place), planes);
+  else toReal(made, { n, ends, spare }, pairs, (place, value) => [store(0, place, value)]);
 }

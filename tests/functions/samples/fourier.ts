@@ -2,7 +2,7 @@
 import * as tm from "../../../src/api/index.ts";
 import { type Shape, tensorType } from "../../../src/ir/type.ts";
 import { build, get, type Plain } from "../plain.ts";
-import type { Family } from "../sample.ts";
+import type { Family, Float } from "../sample.ts";
 
 type Pair = readonly [re: Plain, im: Plain];
 
@@ -47,9 +47,13 @@ const list = ({ re, im }: tm.Complex): tm.Tensor[] => [re, im];
 const shifted = (x: Plain, axis: number, by: number): Plain =>
   build(x.shape, (index) => get(x, index.with(axis, (index[axis]! + by) % x.shape[axis]!)));
 
-export const fourier: Family = (t) => {
+const inputsOf = (t: Float) => {
   const x = (...shape: Shape) => tensorType(t, shape);
-  const two = (...shape: Shape) => [x(...shape), x(...shape)];
+  return { x, two: (...shape: Shape) => [x(...shape), x(...shape)] };
+};
+
+const lines: Family = (t) => {
+  const { x, two } = inputsOf(t);
   return [
     {
       name: "fft",
@@ -77,6 +81,12 @@ export const fourier: Family = (t) => {
       call: (re, im) => list(tm.ifft({ re: re!, im: im! })),
       reference: (re, im) => dft([re!, im!], 1, 1, 1 / 5),
     },
+  ];
+};
+
+const real: Family = (t) => {
+  const { x, two } = inputsOf(t);
+  return [
     {
       name: "rfft",
       inputs: [x(2, 8)],
@@ -103,54 +113,12 @@ export const fourier: Family = (t) => {
       call: (re, im) => tm.irfft({ re: re!, im: im! }, { n: 7, norm: "forward" }),
       reference: (re, im) => dft(whole([re!, im!], 0, 7), 0, 1)[0],
     },
-    {
-      name: "fftn",
-      inputs: two(2, 3, 2),
-      call: (re, im) => list(tm.fftn({ re: re!, im: im! })),
-      reference: (re, im) => dft(dft(dft([re!, im!], 2, -1), 1, -1), 0, -1),
-    },
-    {
-      name: "ifftn",
-      inputs: two(3, 4),
-      call: (re, im) => list(tm.ifftn({ re: re!, im: im! }, { s: [2, 4] })),
-      reference: (re, im) => dft(dft([resized(re!, 0, 2), resized(im!, 0, 2)], 1, 1, 1 / 4), 0, 1, 1 / 2),
-    },
-    {
-      name: "fft2",
-      inputs: two(2, 2, 3),
-      call: (re, im) => list(tm.fft2({ re: re!, im: im! })),
-      reference: (re, im) => dft(dft([re!, im!], 2, -1), 1, -1),
-    },
-    {
-      name: "ifft2",
-      inputs: two(3, 2, 2),
-      call: (re, im) => list(tm.ifft2({ re: re!, im: im! }, { axes: [0, 2] })),
-      reference: (re, im) => dft(dft([re!, im!], 2, 1, 1 / 2), 0, 1, 1 / 3),
-    },
-    {
-      name: "rfftn",
-      inputs: [x(3, 4)],
-      call: (a) => list(tm.rfftn(a!)),
-      reference: (a) => dft(half(dft([a!, zeros(a!)], 1, -1), 1, 4), 0, -1),
-    },
-    {
-      name: "irfftn",
-      inputs: two(3, 3),
-      call: (re, im) => tm.irfftn({ re: re!, im: im! }),
-      reference: (re, im) => dft(whole(dft([re!, im!], 0, 1, 1 / 3), 1, 4), 1, 1, 1 / 4)[0],
-    },
-    {
-      name: "rfft2",
-      inputs: [x(2, 3, 4)],
-      call: (a) => list(tm.rfft2(a!)),
-      reference: (a) => dft(half(dft([a!, zeros(a!)], 2, -1), 2, 4), 1, -1),
-    },
-    {
-      name: "irfft2",
-      inputs: two(2, 2, 3),
-      call: (re, im) => tm.irfft2({ re: re!, im: im! }, { s: [2, 5] }),
-      reference: (re, im) => dft(whole(dft([re!, im!], 1, 1, 1 / 2), 2, 5), 2, 1, 1 / 5)[0],
-    },
+  ];
+};
+
+const beside: Family = (t) => {
+  const { x } = inputsOf(t);
+  return [
     {
       name: "complexMul",
       inputs: [x(2, 3), x(2, 3), x(3), x(3)],
@@ -189,3 +157,65 @@ export const fourier: Family = (t) => {
     },
   ];
 };
+
+const axes: Family = (t) => {
+  const { two } = inputsOf(t);
+  return [
+    {
+      name: "fftn",
+      inputs: two(2, 3, 2),
+      call: (re, im) => list(tm.fftn({ re: re!, im: im! })),
+      reference: (re, im) => dft(dft(dft([re!, im!], 2, -1), 1, -1), 0, -1),
+    },
+    {
+      name: "ifftn",
+      inputs: two(3, 4),
+      call: (re, im) => list(tm.ifftn({ re: re!, im: im! }, { s: [2, 4] })),
+      reference: (re, im) => dft(dft([resized(re!, 0, 2), resized(im!, 0, 2)], 1, 1, 1 / 4), 0, 1, 1 / 2),
+    },
+    {
+      name: "fft2",
+      inputs: two(2, 2, 3),
+      call: (re, im) => list(tm.fft2({ re: re!, im: im! })),
+      reference: (re, im) => dft(dft([re!, im!], 2, -1), 1, -1),
+    },
+    {
+      name: "ifft2",
+      inputs: two(3, 2, 2),
+      call: (re, im) => list(tm.ifft2({ re: re!, im: im! }, { axes: [0, 2] })),
+      reference: (re, im) => dft(dft([re!, im!], 2, 1, 1 / 2), 0, 1, 1 / 3),
+    },
+  ];
+};
+
+const realAxes: Family = (t) => {
+  const { x, two } = inputsOf(t);
+  return [
+    {
+      name: "rfftn",
+      inputs: [x(3, 4)],
+      call: (a) => list(tm.rfftn(a!)),
+      reference: (a) => dft(half(dft([a!, zeros(a!)], 1, -1), 1, 4), 0, -1),
+    },
+    {
+      name: "irfftn",
+      inputs: two(3, 3),
+      call: (re, im) => tm.irfftn({ re: re!, im: im! }),
+      reference: (re, im) => dft(whole(dft([re!, im!], 0, 1, 1 / 3), 1, 4), 1, 1, 1 / 4)[0],
+    },
+    {
+      name: "rfft2",
+      inputs: [x(2, 3, 4)],
+      call: (a) => list(tm.rfft2(a!)),
+      reference: (a) => dft(half(dft([a!, zeros(a!)], 2, -1), 2, 4), 1, -1),
+    },
+    {
+      name: "irfft2",
+      inputs: two(2, 2, 3),
+      call: (re, im) => tm.irfft2({ re: re!, im: im! }, { s: [2, 5] }),
+      reference: (re, im) => dft(whole(dft([re!, im!], 1, 1, 1 / 2), 2, 5), 2, 1, 1 / 5)[0],
+    },
+  ];
+};
+
+export const fourier: Family = (t) => [lines, real, axes, realAxes, beside].flatMap((family) => family(t));
