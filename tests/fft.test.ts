@@ -10,7 +10,7 @@ import { interpretBlocks } from "../src/codegen/block/interpret.ts";
 import { blockProgram } from "../src/codegen/block/schedule.ts";
 import { tensorType } from "../src/ir/type.ts";
 import { interpretKernel } from "../src/kernel/interpret.ts";
-import { rootNumber } from "../src/lower/fft/roots.ts";
+import { rootNumber } from "../src/ops/fft/roots.ts";
 import { fft, irfft, rfft } from "../src/ops/fft.ts";
 import type { LoweringTarget } from "../src/target/description.ts";
 import { traceFunction } from "../src/trace/function.ts";

@@ -3,9 +3,9 @@
  * operation for its name; every fact that a layer needs is a field here, and every field is mandatory.
  */
 
-import type { ScalarType } from "../kernel/dtype.ts";
+import type { Accumulator, ScalarType } from "../kernel/dtype.ts";
 import type { Expr, Index } from "../kernel/expr.ts";
-import type { Accumulation, Combine, Span, Window, Within } from "../kernel/loops.ts";
+import type { Accumulation, Combine, Nest, Operand, Span, Window, Within } from "../kernel/loops.ts";
 import type { Position } from "../kernel/position.ts";
 import type { Build } from "./build.ts";
 import type { Control, Wiring } from "./control.ts";
@@ -177,16 +177,13 @@ export interface AttendPart {
   } | null;
 }
 
-/** A Fourier transform of length n: of pairs, of a real input to pairs, or of pairs to a real result. */
-export interface FftPart {
-  readonly form: "complex" | "real" | "hermitian";
-  readonly axis: number;
-  readonly n: number;
-  readonly inverse: boolean;
-  /** Factor of the result. */
-  readonly scale: number;
-  /** Factor of the elements 0 and n/2 on the side of half a transform. */
-  readonly ends: number;
+/** The part of a kernel under construction that an operation with nests of its own sees. */
+export interface KernelBuild {
+  readonly operands: Operand[];
+  /** The operand of a result. */
+  outputOperand(i: number): number;
+  /** An operand that is workspace. */
+  scratch(dtype: Accumulator, elements: number): number;
 }
 
 /**
@@ -258,8 +255,8 @@ export type Lowering<A> =
   | { readonly kind: "shuffle" }
   /** Of each row of the only input along an axis, the numbers of the elements in order; the result has the first of them. */
   | { readonly kind: "sort"; readonly axis: (attrs: A) => number; readonly descending: (attrs: A) => boolean }
-  /** Of each line of the inputs along an axis. */
-  | { readonly kind: "fft"; part(inTypes: readonly TensorType[], attrs: A): FftPart }
+  /** Maps one after the other, which the operation makes itself: programs that do not use it do not have the code. */
+  | { readonly kind: "nests"; nests(build: KernelBuild, c: LowerContext<A>, threads?: number): readonly Nest[] }
   /** Results: result and logsum, or cotangents of q, k and v. */
   | { readonly kind: "attend"; part(c: LowerContext<A>): AttendPart }
   /** Regions: inlined before lowering, or lowered by the node's own region (fusion groups). */

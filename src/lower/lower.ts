@@ -27,7 +27,6 @@ import { asStored } from "../kernel/stored.ts";
 import { guarded } from "../ops/guard.ts";
 import type { LoweringTarget, UnplacedNest } from "../target/description.ts";
 import { attendNest } from "./attend.ts";
-import { fftNests } from "./fft/nests.ts";
 import { sortNest } from "./sort.ts";
 
 export interface Lowered {
@@ -458,8 +457,8 @@ function anchorNests(c: Composer, node: Node, target: LoweringTarget): readonly 
       return shuffleNests(c, node);
     case "sort":
       return [sortNest(c, node, lower)];
-    case "fft":
-      return fftNests(c, node, lower, target);
+    case "nests":
+      return lower.nests(c, c.context(node), target.threads) as readonly UnplacedNest[];
     case "attend":
       return [attendNest(c, node, lower)];
     default:

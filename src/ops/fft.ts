@@ -11,11 +11,12 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
-import type { FftPart, OpDef } from "../ir/op.ts";
+import type { LowerContext, OpDef } from "../ir/op.ts";
 import { elementsOf, type Shape, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { FLOAT_TYPES } from "../kernel/dtype.ts";
 import { requireInputs, requireOne } from "./checks.ts";
 import { defineOp, requireAxis, requireDomain, requireSame } from "./define.ts";
+import { fftNests } from "./fft/nests.ts";
 import { forEachIndex, samplesIn } from "./reference.ts";
 
 export type FftAttrs = { readonly axis: number; readonly inverse: boolean; readonly scale: number };
@@ -41,6 +42,10 @@ function requirePair(name: string, inputs: readonly TensorType[], axis: number):
   requireAxis(name, axis, type.shape.length);
   return type;
 }
+
+/** Elements of the input along the axis. */
+const lengthOf = ({ inTypes, attrs }: LowerContext<{ readonly axis: number }>): number =>
+  item(item(inTypes, 0).shape, attrs.axis);
 
 const halfOf = (n: number): number => Math.floor(n / 2) + 1;
 
@@ -99,10 +104,10 @@ export const fft: OpDef<FftAttrs> = defineOp<FftAttrs>({
   },
   cost: ([x], _, { axis }) => ({ flops: x ? flopsOf(x.shape, item(x.shape, axis)) : 0 }),
   lower: {
-    kind: "fft",
-    part: ([x], { axis, inverse, scale }): FftPart => ({
-      ...{ form: "complex", axis, n: x?.shape[axis] ?? 1, inverse, scale, ends: 1 },
-    }),
+    kind: "nests",
+    nests: (build, c, threads) => {
+      return fftNests(build, c as never, { form: "complex", ends: 1, n: lengthOf(c), ...c.attrs }, threads);
+    },
   },
   evaluate({ inputs, inTypes, attrs: { axis, inverse, scale } }) {
     const [re, im, { shape }] = [item(inputs, 0), item(inputs, 1), item(inTypes, 0)];
@@ -150,10 +155,9 @@ export const rfft: OpDef<RfftAttrs> = defineOp<RfftAttrs>({
   },
   cost: ([x], _, { axis }) => ({ flops: x ? flopsOf(x.shape, item(x.shape, axis)) / 2 : 0 }),
   lower: {
-    kind: "fft",
-    part: ([x], { axis, scale, ends }): FftPart => ({
-      ...{ form: "real", axis, n: x?.shape[axis] ?? 1, inverse: false, scale, ends },
-    }),
+    kind: "nests",
+    nests: (build, c, threads) =>
+      fftNests(build, c as never, { form: "real", inverse: false, n: lengthOf(c), ...c.attrs }, threads),
   },
   evaluate({ inputs, inTypes, attrs: { axis, scale, ends } }) {
     const [x, { shape }] = [item(inputs, 0), item(inTypes, 0)];
@@ -198,10 +202,9 @@ export const irfft: OpDef<IrfftAttrs> = defineOp<IrfftAttrs>({
   },
   cost: (_, [y], { axis }) => ({ flops: y ? flopsOf(y.shape, item(y.shape, axis)) / 2 : 0 }),
   lower: {
-    kind: "fft",
-    part: (_, { axis, n, scale, ends }): FftPart => ({
-      ...{ form: "hermitian", axis, n, inverse: true, scale, ends },
-    }),
+    kind: "nests",
+    nests: (build, c, threads) =>
+      fftNests(build, c as never, { form: "hermitian", inverse: true, ...c.attrs }, threads),
   },
   evaluate({ inputs, inTypes, attrs: { axis, n, scale, ends } }) {
     const [re, im, { shape }] = [item(inputs, 0), item(inputs, 1), item(inTypes, 0)];

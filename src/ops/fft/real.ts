@@ -9,7 +9,7 @@ import type { Expr, Index } from "../../kernel/expr.ts";
 import { addIndex, constIndex, scaleIndex, varIndex, ZERO } from "../../kernel/index-math.ts";
 import type { Store } from "../../kernel/loops.ts";
 import * as scalar from "../../kernel/scalar-ops.ts";
-import { guarded } from "../../ops/guard.ts";
+import { guarded } from "../guard.ts";
 import { addComplex, type Complex, conjugate, scaleComplex, subComplex, timesI } from "./butterfly.ts";
 import { radicesOf, tableRow } from "./plan.ts";
 import type { Buffer, Sink, Source } from "./stages.ts";

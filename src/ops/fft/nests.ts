@@ -6,26 +6,28 @@
  * targets, each stage runs over all lines. What is computed is the same.
  */
 import { at, invariant } from "../../base/invariant.ts";
-import type { Node } from "../../ir/graph.ts";
-import type { FftPart, LowerContext, Lowering } from "../../ir/op.ts";
+import type { KernelBuild, LowerContext } from "../../ir/op.ts";
 import { elementsOf, type Shape } from "../../ir/type.ts";
 import { type Accumulator, bytesOf, isFloatScalar, typeOf } from "../../kernel/dtype.ts";
 import type { Expr, Index, LoopVar } from "../../kernel/expr.ts";
 import { addIndex, linearIndex, scaleIndex, splitIndex, varIndex } from "../../kernel/index-math.ts";
-import type { Nest, Operand, Store } from "../../kernel/loops.ts";
+import type { Nest, Store } from "../../kernel/loops.ts";
 import { Position } from "../../kernel/position.ts";
 import { inType, mul } from "../../kernel/scalar-ops.ts";
-import type { LoweringTarget } from "../../target/description.ts";
 import { ofReal, toReal } from "./real.ts";
 import type { Buffer, Plane, Sink, Source, Workspace } from "./stages.ts";
 import { Transforms } from "./transforms.ts";
 
-/** The part of a kernel under construction that this needs. */
-interface Composing {
-  readonly operands: Operand[];
-  context(node: Node): LowerContext<never>;
-  outputOperand(i: number): number;
-  scratch(dtype: Accumulator, elements: number): number;
+/** A Fourier transform of length n: of pairs, of a real input to pairs, or of pairs to a real result. */
+export interface FftPart {
+  readonly form: "complex" | "real" | "hermitian";
+  readonly axis: number;
+  readonly n: number;
+  readonly inverse: boolean;
+  /** Factor of the result. */
+  readonly scale: number;
+  /** Factor of the elements 0 and n/2 on the side of half a transform. */
+  readonly ends: number;
 }
 
 /** Bytes of the lines of a unit, at most; and columns of a unit, the most first. */
@@ -67,7 +69,7 @@ function unitLayout(shape: Shape, axis: number, bytes: number, threads: number):
 }
 
 /** Memory of whole operands: all lines have their own. */
-function wholeMemory(c: Composing, dtype: Accumulator): Workspace {
+function wholeMemory(c: KernelBuild, dtype: Accumulator): Workspace {
   const table = (elements: number): number => c.scratch(dtype, elements);
   return { table, plane: (elements) => ({ operand: table(elements), offset: 0 }) };
 }
@@ -87,10 +89,10 @@ class TileMemory implements Workspace {
   /** Null where nothing is between stages. */
   operand: number | null = null;
   elements = 0;
-  readonly #c: Composing;
+  readonly #c: KernelBuild;
   readonly #dtype: Accumulator;
 
-  constructor(c: Composing, dtype: Accumulator) {
+  constructor(c: KernelBuild, dtype: Accumulator) {
     this.#c = c;
     this.#dtype = dtype;
   }
@@ -114,19 +116,17 @@ class TileMemory implements Workspace {
 }
 
 export function fftNests(
-  c: Composing,
-  node: Node,
-  lower: Extract<Lowering<never>, { kind: "fft" }>,
-  { threads }: Pick<LoweringTarget, "threads">,
+  c: KernelBuild,
+  context: LowerContext<never>,
+  part: FftPart,
+  threads: number | undefined,
 ): readonly Nest[] {
-  const context = c.context(node);
-  const part = lower.part(context.inTypes, context.attrs);
   const dtype = typeOf(context.outType.dtype).accumulate;
-  invariant(isFloatScalar(dtype), () => `${node.op.name} of ${context.outType.dtype}`);
+  invariant(isFloatScalar(dtype), () => `a Fourier transform of ${context.outType.dtype}`);
   const { shape } = at(context.inTypes, 0);
   const bytes = 4 * part.n * bytesOf(dtype);
   const inUnits = threads === undefined ? null : unitLayout(shape, part.axis, bytes, threads);
-  const outputs = node.outputs.map((_, i) => c.outputOperand(i));
+  const outputs = (part.form === "hermitian" ? [0] : [0, 1]).map((i) => c.outputOperand(i));
   if (!inUnits || threads === undefined) {
     const layout = wholeLayout(shape, part.axis);
     const made = new Transforms(dtype, layout.lines, wholeMemory(c, dtype));

@@ -20,7 +20,7 @@ import { at } from "../../base/invariant.ts";
 import { constant, type Expr, type Index } from "../../kernel/expr.ts";
 import { addIndex, constIndex, scaleIndex, varIndex } from "../../kernel/index-math.ts";
 import * as scalar from "../../kernel/scalar-ops.ts";
-import { guarded } from "../../ops/guard.ts";
+import { guarded } from "../guard.ts";
 import { addComplex, type Complex, mulComplex, type Sign, timesRoot } from "./butterfly.ts";
 import { convolutionLength, radicesOf } from "./plan.ts";
 import { type Root, remainderOf } from "./roots.ts";
