@@ -8,6 +8,7 @@
  * given memory for its results (`out`); its complex arrays have both parts side by side, ours are two tensors. Arguments are in the
  * arena: results are donated to the next call, transforms divide by √n. Real ones are there and back, rfft and irfft. A figure is the best
  * of several calls, which alternate between the two; a ratio below 1 is in favour of Tidemark. ONLY: tasks that contain a word.
+ * docs/fft.md has the last result.
  */
 import { execFileSync } from "node:child_process";
 import { type Complex, compile, fft, fft2, ifft, irfft, reshape, rfft, type Tensor, tensor } from "../src/api/index.ts";
