@@ -7,6 +7,7 @@ import type { Accumulator, ScalarType } from "../kernel/dtype.ts";
 import type { Expr, Index } from "../kernel/expr.ts";
 import type { Accumulation, Combine, Nest, Operand, Span, Window, Within } from "../kernel/loops.ts";
 import type { Position } from "../kernel/position.ts";
+import type { BatchRule } from "./batch.ts";
 import type { Build } from "./build.ts";
 import type { Control, Wiring } from "./control.ts";
 import type { OpFacts } from "./facts.ts";
@@ -327,6 +328,8 @@ export interface OpDef<A = NoAttrs> {
    * and bools, and of floats what IEEE 754 rounds correctly. Such an operation on constants is a constant (`fold`).
    */
   readonly exactInDouble?: true;
+  /** How it acts on a batch; operations on elements need not say, others run in a loop without. */
+  readonly batch?: BatchRule<A>;
   /** Facts that passes may use. */
   readonly facts?: OpFacts<A>;
   /** The region that computes exactly the results from the inputs: the pass `inline` puts it in the node's place. */

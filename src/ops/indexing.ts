@@ -11,6 +11,7 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
+import { axisBehind, type BatchRule, type BatchSite, leading } from "../ir/batch.ts";
 import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
@@ -20,6 +21,7 @@ import { DTYPES, type DType, isFloat, NUMBER_TYPES, typeOf } from "../kernel/dty
 import { type Bound, constant, type Expr, type Index } from "../kernel/expr.ts";
 import { valueIndex } from "../kernel/index-math.ts";
 import { Position } from "../kernel/position.ts";
+import { movedAxis, reshaped, withAxis } from "./batch.ts";
 import { broadcast } from "./broadcast.ts";
 import { requireIndices, requireInputs, requireSameDtype } from "./checks.ts";
 import { fullLike, iota } from "./create.ts";
@@ -153,10 +155,49 @@ const comparedIfOne: Transposed = (b, read) => {
   return b.call(where, [isIt, spread(ct), fullLike(b, x, 0)], {});
 };
 
+/**
+ * Indices of whole rows, for each element of a batch its own, as one index for each element of x[n, a, ·, b]: i32[n, a, i, b] with
+ * all positions of an element in one axis. And x, or updates in their place, to go with them.
+ */
+function indicesAlong(b: Build, x: Value, indices: Value, axis: number): Value {
+  const [n = 0, ...own] = indices.type.shape;
+  const flat = reshaped(b, indices, [n, elementsOf(own)]);
+  return b.call(broadcast, [flat], { shape: x.type.shape.with(axis + 1, elementsOf(own)), axes: [0, axis + 1] });
+}
+
+/** Rows by indices: one list for all elements of a batch, or one for each, which is an index for each element. */
+const readRowsOfBatch =
+  (along: () => OpDef<ReadAttrs>) =>
+  (b: Build, { x, batched, size, attrs }: BatchSite<ReadAttrs>): readonly Value[] => {
+    const [from, indices] = [item(x, 0), item(x, 1)];
+    const { axis } = attrs;
+    if (!batched[1]) return [b.call(take, [from, indices], { ...attrs, axis: axis + 1 })];
+    if (!batched[0]) return [movedAxis(b, b.call(take, [from, indices], attrs), axis, 0)];
+    const read = b.call(along(), [from, indicesAlong(b, from, indices, axis)], { ...attrs, axis: axis + 1 });
+    const shape = byRows.shape(from.type.shape.slice(1), indices.type.shape.slice(1), axis);
+    return [reshaped(b, read, [size, ...shape])];
+  };
+
+/** The same for what changes rows: `own` by rows, `along` by elements. */
+export const changeRowsOfBatch =
+  (
+    own: () => OpDef<AxisAttrs>,
+    along: () => OpDef<AxisAttrs>,
+  ): Extract<BatchRule<AxisAttrs>, { kind: "general" }>["apply"] =>
+  (b, site) => {
+    const [x, indices, updates] = [withAxis(b, site, 0), item(site.x, 1), withAxis(b, site, 2)];
+    const attrs = axisBehind(site.attrs);
+    if (!site.batched[1]) return [b.call(own(), [x, indices, updates], attrs)];
+    const { shape } = x.type;
+    const flat = reshaped(b, updates, shape.with(attrs.axis, elementsOf(indices.type.shape.slice(1))));
+    return [b.call(along(), [x, indicesAlong(b, x, indices, site.attrs.axis), flat], attrs)];
+  };
+
 function reading(name: string, spec: PairSpec, transposed: Transposed): OpDef<ReadAttrs> {
   const { pairing } = spec;
   return defineOp<ReadAttrs>({
     name,
+    batch: spec === rows ? { kind: "general", apply: readRowsOfBatch(() => gather) } : leading(axisBehind),
     defaults: { axis: 0, outside: "nan" },
     facts: { strips: spec.strips },
     infer(inputs, attrs) {
@@ -224,6 +265,16 @@ function adding(name: string, spec: PairSpec, reader: () => OpDef<ReadAttrs>): O
   const { pairing } = spec;
   return defineOp<AxisAttrs>({
     name,
+    batch:
+      spec === rows
+        ? {
+            kind: "general",
+            apply: changeRowsOfBatch(
+              () => scatterAdd,
+              () => scatterAddAlong,
+            ),
+          }
+        : leading(axisBehind),
     defaults: { axis: 0 },
     infer(inputs, { axis }) {
       return [requireUpdates(name, spec, inputs, axis)];
