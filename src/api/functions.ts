@@ -16,6 +16,7 @@ export * from "./aliases.ts";
 export * from "./arithmetic.ts";
 export * from "./arrange.ts";
 export * from "./attention.ts";
+export type { BatchAxes, BatchAxis } from "./batch-axes.ts";
 export type {
   BlobLike,
   ByteSink,
@@ -125,5 +126,6 @@ export { specsOf } from "./specs-of.ts";
 export { type TrainLoopOptions, type TrainLoopResult, trainLoop } from "./train-loop.ts";
 export type { TreeStructure, WithLeaves } from "./tree.ts";
 export * as tree from "./tree.ts";
+export { type VmapOptions, vmap } from "./vmap.ts";
 export { type WebgpuTargetOptions, webgpu } from "./webgpu.ts";
 export type { Padding, PerAxis } from "./window.ts";
