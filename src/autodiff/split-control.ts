@@ -149,66 +149,69 @@ function invariants(nodes: readonly Node[], consts: readonly Value[]): ReadonlyS
   return found;
 }
 
+/** What the rest of an iteration reads of the known one: parameters of the body, and other values, which are stacked. */
+interface IterationResiduals {
+  readonly read: ReadonlySet<Value>;
+  /** Known nodes that the rest runs itself: what is the same in all iterations follows from constants. */
+  readonly again: readonly Node[];
+}
+
+function residualsOf({ known, residuals }: Split, consts: readonly Value[]): IterationResiduals {
+  const same = invariants(known, consts);
+  const read = new Set(residuals);
+  const again: Node[] = [];
+  for (const node of [...known].reverse()) {
+    if (!node.outputs.some((value) => read.has(value) && same.has(value))) continue;
+    again.push(node);
+    for (const value of node.outputs) read.delete(value);
+    for (const value of node.inputs) read.add(value);
+  }
+  return { read, again: again.reverse() };
+}
+
 /** A loop over rows: residuals of iterations are stacked. */
 function splitScan(node: Node, loop: Loop, { inputs, outputs }: Members, split: SplitGraph): Parts {
   const { body, carries, xs, consts, length } = loop;
-  const first = loop.count ? 1 : 0;
-  const marks = inputs.slice(first);
+  const count = loop.count ? [loop.count] : [];
+  const [marks, given] = [inputs.slice(count.length), node.inputs.slice(count.length)];
   const [i, ...params] = body.params as readonly [Value, ...Value[]];
-  const nc = carries.length;
-  const given = node.inputs.slice(first);
-  const made = split(body, [true, ...marks]);
+  const pick = (values: readonly Value[], numbers: readonly number[]): readonly Value[] =>
+    numbers.map((n) => at(values, n));
   const byKnown = (from: number, { length: size }: readonly Value[]) =>
     parted(range(from, size), marks.slice(from, from + size));
   // known and unknown carries, stacks and constants, by their numbers
   const [kc, uc] = byKnown(0, carries);
-  const [kx, ux] = byKnown(nc, xs);
-  const [kk, uk] = byKnown(nc + xs.length, consts);
-  const same = invariants(
-    made.known,
-    kk.map((n) => at(params, n)),
-  );
-  const repeats = new Set<Node>();
-  const read = new Set(made.residuals);
-  // what is the same in all iterations is computed by the rest from the constants
-  for (const one of [...made.known].reverse()) {
-    if (!one.outputs.some((value) => read.has(value) && same.has(value))) continue;
-    repeats.add(one);
-    for (const value of one.outputs) read.delete(value);
-    for (const value of one.inputs) read.add(value);
-  }
+  const [kx, ux] = byKnown(carries.length, xs);
+  const [kk, uk] = byKnown(carries.length + xs.length, consts);
+  const made = split(body, [true, ...marks]);
+  const { read, again } = residualsOf(made, pick(params, kk));
   const isRead = (n: number): boolean => read.has(at(params, n));
   const [readXs, readConsts] = [kx.filter(isRead), kk.filter(isRead)];
-  const direct = new Set([i, ...[...readXs, ...readConsts].map((n) => at(params, n))]);
+  const direct = new Set([i, ...pick(params, [...readXs, ...readConsts])]);
   const stacked = [...read].filter((value) => !direct.has(value));
   const stacks = stacked.map(({ type, name }) => newValue(stackType(type, length), name));
-  const pick = (values: readonly Value[], numbers: readonly number[]): readonly Value[] =>
-    numbers.map((n) => at(values, n));
   const [knownOut, otherOut] = parted(node.outputs, outputs);
   const [knownResults, otherResults] = parted(body.results, outputs);
-  const count = loop.count ? [loop.count] : [];
+  const knownBody = withLiveNodes({ ...body, nodes: made.known, results: [...knownResults, ...stacked] });
   const known: Node = {
     ...node,
     inputs: [...count, ...pick(given, [...kc, ...kx, ...kk])],
     outputs: [...knownOut, ...stacks],
     attrs: { ...node.attrs, carries: kc.length, xs: kx.length },
-    regions: [
-      {
-        ...withLiveNodes({ ...body, nodes: made.known, results: [...knownResults, ...stacked] }),
-        params: [i, ...pick(params, [...kc, ...kx, ...kk])],
-      },
-    ],
+    regions: [{ ...knownBody, params: [i, ...pick(params, [...kc, ...kx, ...kk])] }],
   };
+  const taken = [...uc, ...ux, ...readXs];
+  const constants = [...uk, ...readConsts];
   const rest: Node = {
     ...node,
-    inputs: [...count, ...pick(given, [...uc, ...ux, ...readXs]), ...stacks, ...pick(given, [...uk, ...readConsts])],
+    inputs: [...count, ...pick(given, taken), ...stacks, ...pick(given, constants)],
     outputs: otherOut,
     attrs: { ...node.attrs, carries: uc.length, xs: ux.length + readXs.length + stacks.length },
     regions: [
       {
         ...body,
-        params: [i, ...pick(params, [...uc, ...ux, ...readXs]), ...stacked, ...pick(params, [...uk, ...readConsts])],
-        nodes: [...made.known.filter((one) => repeats.has(one)), ...made.rest],
+        params: [i, ...pick(params, taken), ...stacked, ...pick(params, constants)],
+        nodes: [...again, ...made.rest],
         results: otherResults,
       },
     ],
