@@ -24,9 +24,6 @@ const IN_A_LOOP: Readonly<Record<string, string>> = {
   pack_bits: "made by a pass after all transformations",
   unpack_bits: "made by a pass after all transformations",
   shuffle: "one permutation is a chain of exchanges",
-  grouped_matmul: "rows of a batch are in no order of groups",
-  grouped_outer: "rows of a batch are in no order of groups",
-  permute_rows: "reads rows by two tables that belong together",
 };
 
 /** Those that do so for some attributes. */
