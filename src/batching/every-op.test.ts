@@ -95,7 +95,7 @@ function check(graph: Graph, varies: readonly boolean[], drawOf: (i: number, n: 
 }
 
 /** Large ones are for kernels. */
-const MOST = 1500;
+const MOST = 600;
 
 const samplesOf = (op: AnyOp): readonly Sample<unknown>[] =>
   op
@@ -128,7 +128,7 @@ function inDoubles(sample: Sample<unknown>): Sample<unknown> {
 const smooth = (op: AnyOp): readonly Sample<unknown>[] =>
   samplesOf(op)
     .filter((sample) => sample.smooth !== false && sample.inputs.some((type) => isFloat(type.dtype)))
-    .slice(0, 2)
+    .slice(0, op.batch ? 2 : 1)
     .map(inDoubles);
 
 /** The derivative of a batch, element by element: cotangents of what does not vary add up. */
