@@ -1,7 +1,7 @@
 /**
  * @file Loops, branches and calls with known and other values, as a node for the known ones and one for the rest (split.ts). The known
  * results are those of the same node without its other members. The rest of a loop over rows reads residuals of each iteration,
- * which the known loop stacks:
+ * which the known loop stacks; what is the same in all iterations is computed once, outside:
  *
  *   scan(c, t_c, xs)       →     known: scan(c, xs) → c, ys, rs          rest: scan(t_c, xs, rs) → t_c, t_ys
  *
@@ -17,9 +17,9 @@ import type { Split } from "./split.ts";
 
 type SplitGraph = (graph: Graph, known: readonly boolean[], results?: readonly Value[]) => Split;
 
-/** A node in two; no known part where nothing is known. */
+/** A node in two. */
 interface Parts {
-  readonly known: Node | null;
+  readonly known: readonly Node[];
   readonly rest: Node;
 }
 
@@ -149,24 +149,33 @@ function invariants(nodes: readonly Node[], consts: readonly Value[]): ReadonlyS
   return found;
 }
 
-/** What the rest of an iteration reads of the known one: parameters of the body, and other values, which are stacked. */
-interface IterationResiduals {
-  readonly read: ReadonlySet<Value>;
-  /** Known nodes that the rest runs itself: what is the same in all iterations follows from constants. */
-  readonly again: readonly Node[];
+/** Nodes that compute values of a body from what is outside of the loop, for those that are the same in all iterations. */
+interface Hoisted {
+  readonly nodes: readonly Node[];
+  /** By value of the body. */
+  readonly outside: ReadonlyMap<Value, Value>;
 }
 
-function residualsOf({ known, residuals }: Split, consts: readonly Value[]): IterationResiduals {
-  const same = invariants(known, consts);
-  const read = new Set(residuals);
-  const again: Node[] = [];
+function hoisted(known: readonly Node[], wanted: ReadonlySet<Value>, consts: ReadonlyMap<Value, Value>): Hoisted {
+  const same = invariants(known, [...consts.keys()]);
+  const read = new Set([...wanted].filter((value) => same.has(value) && !consts.has(value)));
+  const outside = new Map(consts);
+  const nodes: Node[] = [];
+  const needed = new Set(read);
+  const chosen = new Set<Node>();
   for (const node of [...known].reverse()) {
-    if (!node.outputs.some((value) => read.has(value) && same.has(value))) continue;
-    again.push(node);
-    for (const value of node.outputs) read.delete(value);
-    for (const value of node.inputs) read.add(value);
+    if (!node.outputs.some((value) => needed.has(value))) continue;
+    chosen.add(node);
+    for (const value of node.inputs) needed.add(value);
   }
-  return { read, again: again.reverse() };
+  for (const node of known.filter((one) => chosen.has(one))) {
+    const outputs = node.outputs.map(({ type, name }) => newValue(type, name));
+    nodes.push({ ...node, inputs: node.inputs.map((value) => outside.get(value) ?? value), outputs });
+    node.outputs.forEach((value, o) => {
+      outside.set(value, at(outputs, o));
+    });
+  }
+  return { nodes, outside: new Map([...read].map((value) => [value, outside.get(value) ?? value])) };
 }
 
 /** A loop over rows: residuals of iterations are stacked. */
@@ -184,11 +193,12 @@ function splitScan(node: Node, loop: Loop, { inputs, outputs }: Members, split: 
   const [kx, ux] = byKnown(carries.length, xs);
   const [kk, uk] = byKnown(carries.length + xs.length, consts);
   const made = split(body, [true, ...marks]);
-  const { read, again } = residualsOf(made, pick(params, kk));
+  const read = new Set(made.residuals);
+  const { nodes, outside } = hoisted(made.known, read, new Map(kk.map((n) => [at(params, n), at(given, n)])));
   const isRead = (n: number): boolean => read.has(at(params, n));
   const [readXs, readConsts] = [kx.filter(isRead), kk.filter(isRead)];
-  const direct = new Set([i, ...pick(params, [...readXs, ...readConsts])]);
-  const stacked = [...read].filter((value) => !direct.has(value));
+  const direct = new Set([i, ...pick(params, [...readXs, ...readConsts]), ...outside.keys()]);
+  const stacked = made.residuals.filter((value) => !direct.has(value));
   const stacks = stacked.map(({ type, name }) => newValue(stackType(type, length), name));
   const [knownOut, otherOut] = parted(node.outputs, outputs);
   const [knownResults, otherResults] = parted(body.results, outputs);
@@ -204,19 +214,19 @@ function splitScan(node: Node, loop: Loop, { inputs, outputs }: Members, split: 
   const constants = [...uk, ...readConsts];
   const rest: Node = {
     ...node,
-    inputs: [...count, ...pick(given, taken), ...stacks, ...pick(given, constants)],
+    inputs: [...count, ...pick(given, taken), ...stacks, ...pick(given, constants), ...outside.values()],
     outputs: otherOut,
     attrs: { ...node.attrs, carries: uc.length, xs: ux.length + readXs.length + stacks.length },
     regions: [
       {
         ...body,
-        params: [i, ...pick(params, taken), ...stacked, ...pick(params, constants)],
-        nodes: [...again, ...made.rest],
+        params: [i, ...pick(params, taken), ...stacked, ...pick(params, constants), ...outside.keys()],
+        nodes: made.rest,
         results: otherResults,
       },
     ],
   };
-  return { known, rest };
+  return { known: [...nodes, known], rest };
 }
 
 /** A node with regions, some of whose inputs are known; null if it has none that can be split. */
@@ -229,5 +239,5 @@ export function splitControl(node: Node, isKnown: ReadonlySet<Value>, split: Spl
   const loop = loopOf(node);
   if (loop && !loop.test) return splitScan(node, loop, members, split);
   const outputs = node.outputs.map((value, o) => (members.outputs[o] ? newValue(value.type, value.name) : value));
-  return { known: knownNode(node, regions, members), rest: { ...node, outputs } };
+  return { known: [knownNode(node, regions, members)], rest: { ...node, outputs } };
 }

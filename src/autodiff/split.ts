@@ -42,9 +42,9 @@ export function splitGraph(graph: Graph, known: readonly boolean[], results: rea
       continue;
     }
     const parts = splitControl(node, isKnown, splitGraph);
-    if (parts?.known) {
-      first.push(parts.known);
-      for (const value of parts.known.outputs) isKnown.add(value);
+    for (const one of parts?.known ?? []) {
+      first.push(one);
+      for (const value of one.outputs) isKnown.add(value);
     }
     second.push(parts ? parts.rest : node);
   }
