@@ -17,6 +17,7 @@ import { type Flat, flatten, flattenLike, type Tree, unflatten } from "../trace/
 import { applyGraph } from "./apply.ts";
 import { bind } from "./grad.ts";
 import { concat, stack } from "./join.ts";
+import { normalAxis } from "./operands.ts";
 import { flip, reshape, slice, transpose } from "./shape.ts";
 import { vmap } from "./vmap.ts";
 
@@ -58,14 +59,7 @@ function lengthOf(
   { leaves, paths }: Flat,
   axis: number,
 ): { readonly count: number; readonly places: readonly number[] } {
-  const places = leaves.map((x, i) => {
-    if (Number.isInteger(axis) && axis >= -x.rank && axis < x.rank) return axis < 0 ? axis + x.rank : axis;
-    return fail(
-      "InvalidAxis",
-      `associativeScan: axis ${axis} of ${at(paths, i)}, which is ${typeText(x)}`,
-      "count from 0",
-    );
-  });
+  const places = leaves.map((x) => normalAxis("associativeScan", axis, x));
   const counts = leaves.map((x, i) => at(x.shape, at(places, i)));
   const [count] = counts;
   if (count === undefined) {

@@ -60,18 +60,23 @@ export interface BatchLeaf {
   readonly axis: BatchAxis;
 }
 
-/** An axis counted from the front. @internal */
-export function placeOf(path: string, type: TensorType, axis: number, rank: number): number {
+/** An axis counted from the front, of something of a rank. @internal */
+export function placeWithin(axis: number, rank: number, what: string): number {
   if (axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
   const help = rank === 0 ? "a scalar has no axes: give null for it" : `axes run from -${rank} to ${rank - 1}`;
-  return fail("InvalidAxis", `vmap: axis ${axis} of ${path}, which is ${typeText(type)}`, help);
+  return fail("InvalidAxis", `vmap: axis ${axis} of ${what}`, help);
 }
+
+/** The batch's axis of an argument, counted from the front. @internal */
+export const placeOf = ({ path, type }: BatchLeaf, axis: number): number =>
+  placeWithin(axis, type.shape.length, `${path}, which is ${typeText(type)}`);
 
 /** The number of elements of the batch, which all that vary agree on. @internal */
 export function batchSize(leaves: readonly BatchLeaf[]): number {
-  const varying = leaves.flatMap(({ path, type, axis }) =>
-    axis === null ? [] : [{ path, axis, size: at(type.shape, placeOf(path, type, axis, type.shape.length)) }],
-  );
+  const varying = leaves.flatMap((leaf) => {
+    const { path, type, axis } = leaf;
+    return axis === null ? [] : [{ path, axis, size: at(type.shape, placeOf(leaf, axis)) }];
+  });
   const [first] = varying;
   if (!first) {
     return fail(

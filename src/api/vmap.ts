@@ -9,7 +9,7 @@ import { batch } from "../batching/batch.ts";
 import { loopSupport } from "../compiler/loops.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph, Value } from "../ir/graph.ts";
-import { tensorType } from "../ir/type.ts";
+import { tensorType, typeText } from "../ir/type.ts";
 import { movedAxis, repeated } from "../ops/batch.ts";
 import { fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { type AnyFunction, type FlatArguments, flattenArguments, traceFlat } from "../trace/function.ts";
@@ -17,7 +17,15 @@ import type { Tensor } from "../trace/tensor.ts";
 import { outsideOfTraces } from "../trace/trace.ts";
 import { leafPaths, type Tree, type TreeDef, unflatten } from "../trace/tree.ts";
 import { applyGraph } from "./apply.ts";
-import { axesOf, type BatchAxes, type BatchAxis, type BatchLeaf, batchSize, placeOf } from "./batch-axes.ts";
+import {
+  axesOf,
+  type BatchAxes,
+  type BatchAxis,
+  type BatchLeaf,
+  batchSize,
+  placeOf,
+  placeWithin,
+} from "./batch-axes.ts";
 import { concreteOf } from "./concrete.ts";
 import { installLoops } from "./host.ts";
 import { slice } from "./shape.ts";
@@ -62,7 +70,8 @@ function placed(b: Build, value: Value, { path, axis }: Result, size: number | n
     const help = "give the axis along which results are stacked, or return what does not depend on the batch";
     return fail("InvalidAxis", `vmap: the axis of ${path} is null, but it differs between elements`, help);
   }
-  const to = placeOf(`${path} with the batch`, type, axis, type.shape.length + 1);
+  const what = `${path}, which is ${typeText(type)} for each element and has one more axis`;
+  const to = placeWithin(axis, type.shape.length + 1, what);
   return movedAxis(b, size === null ? value : repeated(b, value, size), 0, to);
 }
 
@@ -74,8 +83,7 @@ function overBatch(graph: Graph, size: number, leaves: readonly BatchLeaf[], res
   const inputs = made.graph.params.map((param, i) => {
     const leaf = leaves[i];
     if (!leaf || leaf.axis === null) return b.param(param.type, param.name);
-    const { path, type, axis } = leaf;
-    return movedAxis(b, b.param(type, param.name), placeOf(path, type, axis, type.shape.length), 0);
+    return movedAxis(b, b.param(leaf.type, param.name), placeOf(leaf, leaf.axis), 0);
   });
   const values = b.absorb(made.graph, inputs, undefined);
   b.where = undefined;
@@ -113,15 +121,16 @@ export function vmap<Args extends readonly Tree[] = Tensor[], R extends Tree = T
     const flat = flattenArguments(fn as AnyFunction, args);
     const leaves = inAxes(inSpec, flat);
     const size = batchSize(leaves);
-    const ofElement = leaves.map(({ path, type, axis }, i) => {
+    const ofElement = leaves.map((leaf, i) => {
+      const { type, axis } = leaf;
       if (axis === null) return at(flat.leaves, i);
-      const place = placeOf(path, type, axis, type.shape.length);
+      const place = placeOf(leaf, axis);
       return { ...at(flat.leaves, i), type: tensorType(type.dtype, type.shape.toSpliced(place, 1)) };
     });
     const sample = (i: number): Tensor | null => {
-      const { path, type, axis } = at(leaves, i);
+      const leaf = at(leaves, i);
       const tensor = at(flat.tensors, i);
-      return axis === null ? tensor : firstElement(tensor, placeOf(path, type, axis, type.shape.length));
+      return leaf.axis === null ? tensor : firstElement(tensor, placeOf(leaf, leaf.axis));
     };
     const traced = traceFlat(fn as AnyFunction, { ...flat, leaves: ofElement }, "local", sample);
     const graph = overBatch(traced.graph, size, leaves, resultsOf(traced.resultTree, out));
