@@ -190,7 +190,8 @@ function matrices(fn: AnyFunction, args: readonly unknown[], wanted: Wanted): un
  * @example
  * import { jacrev, tensor } from "tidemark";
  *
- * const rows = jacrev((p) => p.w.mul(p.b).sum())({ w: tensor([1, 2]), b: tensor([3, 4]) });
+ * const params = { w: tensor([1, 2]), b: tensor([3, 4]) };
+ * const rows = jacrev((p: typeof params) => p.w.mul(p.b).sum())(params);
  * console.log(rows.w.toArray(), rows.b.toArray()); // [3, 4] [1, 2]
  */
 export function jacrev<Args extends readonly Tree[] = [Tensor], R extends Tree = Tensor, const N extends number = 0>(

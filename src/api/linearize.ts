@@ -35,8 +35,8 @@ function parts(graph: Graph, params: number, results: number): readonly [Graph, 
  * @example
  * import { linearize, tensor } from "tidemark";
  *
- * const [y, along] = linearize((x) => x.sin(), tensor([0, 1]));
- * console.log(y.toArray()[0], along(tensor([1, 0])).toArray(), along(tensor([2, 0])).toArray()); // 0 [1, 0] [2, 0]
+ * const [y, along] = linearize((x) => x.square(), tensor([1, 2]));
+ * console.log(y.toArray(), along(tensor([1, 0])).toArray(), along(tensor([0, 10])).toArray()); // [1, 4] [2, 0] [0, 40]
  */
 export function linearize<Args extends readonly Tree[] = [Tensor], R extends Tree = Tensor>(
   fn: (...args: Args) => R,

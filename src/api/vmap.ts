@@ -103,8 +103,8 @@ const resultsOf = (tree: TreeDef, spec: unknown): readonly Result[] => {
  * @example
  * import { grad, tensor, vmap } from "tidemark";
  *
- * const dot = (a, b) => a.mul(b).sum();
- * const rows = vmap(dot, { in: [0, null] })(tensor([[1, 2], [3, 4]]), tensor([10, 1]));
+ * const dots = vmap((a, b) => a.mul(b).sum(), { in: [0, null] });
+ * const rows = dots(tensor([[1, 2], [3, 4]]), tensor([10, 1]));
  * console.log(rows.toArray()); // [12, 34]
  * const slopes = vmap(grad((x) => x.pow(3)))(tensor([1, 2, 3]));
  * console.log(slopes.toArray()); // [3, 12, 27]
