@@ -12,7 +12,7 @@ const id = (v: Tensor): Tensor => v;
 
 describe("errors of functions of batches", () => {
   checkErrors(join(ROOT, "tests", "batch-errors"), {
-    "vmap-of-nothing": () => tm.vmap(wrong(3)),
+    "vmap-of-nothing": () => tm.vmap(wrong<typeof id>(3)),
     "vmap-option": () => tm.vmap(id, wrong({ axis: 0 })),
     "vmap-sizes": () => tm.vmap((a: Tensor, b: Tensor) => a.add(b))(x, y),
     "vmap-sizes-in-trees": () =>
@@ -34,7 +34,7 @@ describe("errors of functions of batches", () => {
     "jacrev-of-integers": () => tm.jacrev(id)(x.cast("i32")),
     "jacrev-to-integers": () => tm.jacrev((v: Tensor) => v.cast("i32"))(x),
     "jacfwd-chunk": () => tm.jacfwd(id, { chunk: 0 })(x),
-    "jacfwd-argument": () => tm.jacfwd(id, { argnums: wrong(2) })(x),
+    "jacfwd-argument": () => tm.jacfwd(id, { argnums: wrong<0>(2) })(x),
     "linearize-tangent": () => tm.linearize(id, x)[1](y),
     "linearize-structure": () => tm.linearize((p: { w: Tensor }) => p.w, { w: x })[1](wrong(x)),
     "associative-scan-axis": () => tm.associativeScan((a) => a, x, { axis: 2 }),
