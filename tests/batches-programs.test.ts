@@ -26,7 +26,7 @@ function expectNear(got: Tensor, wanted: Tensor, about: string): void {
 }
 
 describe("random programs over a batch", () => {
-  test.each([3, 5, 8, 11, 14, 20])("of seed %i are one call for each element", (seed) => {
+  test.each([5, 8, 11, 14])("of seed %i are one call for each element", (seed) => {
     const mode = at(MODES, seed % MODES.length);
     const recipe = drawRecipe(seed, { mode, size: seed % 5 === 0 ? "edge" : "small", mostSteps: 5, dtype: "f64" });
     const { fn, args } = fuzzProgram(recipe);
