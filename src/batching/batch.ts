@@ -12,7 +12,7 @@ import { Build } from "../ir/build.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
 import type { RegionRule } from "../ir/op.ts";
-import { tensorType } from "../ir/type.ts";
+import { byteLength, tensorType } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { sum } from "../ops/broadcast.ts";
 import { full } from "../ops/create.ts";
@@ -28,6 +28,7 @@ import {
 import { batchedBranch } from "./branch.ts";
 import { overElements } from "./elements.ts";
 import { batchedLoop } from "./loops.ts";
+import { flowingWhere } from "./masks.ts";
 
 /** What the regions of a node mean; null for a node without any. */
 function regionRule(node: Node): RegionRule | null {
@@ -35,11 +36,32 @@ function regionRule(node: Node): RegionRule | null {
   return derivative.kind === "region" && node.regions.length > 0 ? (derivative.rule?.(node) ?? null) : null;
 }
 
-/** A function that is called: its body over a batch. Null if a truth that it gives differs between elements. */
-function batchedCall({ b, node, batched, batch }: NodeSite, body: Graph, isGated: boolean): Batched | null {
-  const made = batch(body, { params: batched });
-  if (isGated && made.batched[0]) return null;
+/** A function that is called: its body over a batch. */
+function batchedCall({ b, node }: NodeSite, made: BatchedGraph): Batched {
   return { values: b.callAll(node.op, node.inputs, node.attrs, { regions: [made.graph] }), batched: made.batched };
+}
+
+/** Bytes of copies, one for each element, of what does not vary. */
+const MOST_COPIED = 2 ** 20;
+
+/**
+ * A call whose first result says whether the others count. Where that differs between elements, nothing may flow back through those
+ * for which it is false; inputs that do not vary need a copy for each element for that. Null if they are too large.
+ */
+function batchedGate(site: NodeSite, body: Graph): Batched | null {
+  const { b, node, batched, size, batch } = site;
+  const made = batch(body, { params: batched });
+  if (!made.batched[0]) return batchedCall(site, made);
+  const needs = node.inputs.map(({ type }, i) => batched[i] || isFloat(type.dtype));
+  const copied = node.inputs.filter((_, i) => needs[i] && !batched[i]);
+  if (copied.reduce((sum, { type }) => sum + size * byteLength(type), 0) > MOST_COPIED) return null;
+  const inputs = withAxes(b, { values: node.inputs, batched }, needs, size);
+  const { graph } = batch(body, { params: needs, results: all(node.outputs) });
+  // computed twice here, and once when it is compiled
+  const [counts] = b.inline(graph, inputs);
+  const flowing = inputs.map((value, i) => (needs[i] ? flowingWhere(b, counts as Value, value) : value));
+  const values = b.inline(graph, flowing);
+  return { values, batched: all(values) };
 }
 
 type CustomVjp = Extract<RegionRule, { kind: "custom_vjp" }>;
@@ -71,8 +93,9 @@ function batchedRegions(site: NodeSite, rule: RegionRule): Batched | null {
   switch (rule.kind) {
     case "inline":
     case "replay":
+      return batchedCall(site, site.batch(rule.body, { params: site.batched }));
     case "gated":
-      return batchedCall(site, rule.body, rule.kind === "gated");
+      return batchedGate(site, rule.body);
     case "custom_vjp":
       return batchedVjp(site, rule);
     case "custom_jvp":
