@@ -6,8 +6,8 @@
  *
  * If elements have different numbers of iterations, the loop runs until all are done, and an element that is done keeps its state:
  *
- *   while(c, n, k)      test   any(test(c, k))
- *                       body   c = body(i, c, k) where test(c, k), else c;   n = i + 1 where test(c, k), else n
+ *   while(c, goes, n, k)      test   any(goes)
+ *                             body   c = body(i, c, k) where goes, else c;   n = i + 1 where goes, else n;   goes = goes and test(c, k)
  *
  * and n, the number of iterations of each element, takes the place of the count.
  */
@@ -21,9 +21,9 @@ import { movedAxis } from "../ops/batch.ts";
 import { broadcast } from "../ops/broadcast.ts";
 import { full } from "../ops/create.ts";
 import { apply } from "../ops/define.ts";
-import { add, lt } from "../ops/elementwise.ts";
+import { add, and, lt } from "../ops/elementwise.ts";
 import { any, reduceMax } from "../ops/reduce.ts";
-import { INDEX } from "../ops/region-checks.ts";
+import { INDEX, TRUTH } from "../ops/region-checks.ts";
 import type { RewindAttrs } from "../ops/rewind.ts";
 import { type Batched, type BatchedGraph, type BatchRequest, type NodeSite, withAxes } from "./batched.ts";
 import { choose, flowingWhere } from "./masks.ts";
@@ -184,26 +184,32 @@ function withCounts(site: LoopSite, attrs: Attrs): Batched {
   return outputsOf(loop, b.callAll(node.op, given, attrs, { regions: countedRegions(loop) }));
 }
 
-/** The test and the body of a loop that goes on until all elements are done; behind the carries, iterations of each so far. */
+/**
+ * The test and the body of a loop that goes on until all elements are done. Behind the carries: which elements go on, so that the test
+ * is computed once an iteration, and how many iterations each has had.
+ */
 function untilAllDone(loop: BatchedLoop, carries: number): readonly [Graph, Graph] {
   const { size, made, wiring, members } = loop;
   const [test, body] = [at(made, 0).graph, at(made, 1).graph];
-  const countType = tensorType(INDEX.dtype, [size]);
+  const [goesType, countType] = [tensorType(TRUTH.dtype, [size]), tensorType(INDEX.dtype, [size])];
   const t = regionOf(loop, test.name);
-  const state = copies(t, test.params.slice(0, carries));
+  copies(t, test.params.slice(0, carries));
+  const goes = t.param(goesType, "goes");
   t.param(countType, "n");
-  const goes = t.inline(test, [...state, ...copies(t, test.params.slice(carries))]);
-  const isAny = t.finish([t.call(any, goes, { axes: [0] })]);
+  copies(t, test.params.slice(carries));
+  const isAny = t.finish([t.call(any, [goes], { axes: [0] })]);
 
   const s = regionOf(loop, body.name);
   const [i, ...own] = copies(s, body.params.slice(0, 1 + carries));
-  const n = s.param(countType, "n");
-  const params = [i as Value, ...own, ...copies(s, body.params.slice(1 + carries))];
-  const goesOn = at(s.inline(test, params.slice(1)), 0);
+  const [goesOn, n] = [s.param(goesType, "goes"), s.param(countType, "n")];
+  const consts = copies(s, body.params.slice(1 + carries));
+  const params = [i as Value, ...own, ...consts];
   const batched = members.list(at(wiring.regions, 1).params);
   const results = maskedResults(s, goesOn, { region: body, params, batched, first: 1, carries });
+  const next = results.slice(0, carries);
+  const stillGoes = apply(s, and, goesOn, at(s.inline(test, [...next, ...consts]), 0));
   const after = apply(s, add, forEach(s, i as Value, size), s.call(full, [], { ...countType, value: 1 }));
-  const step = s.finish([...results.slice(0, carries), choose(s, goesOn, after, n), ...results.slice(carries)]);
+  const step = s.finish([...next, stillGoes, choose(s, goesOn, after, n), ...results.slice(carries)]);
   return [isAny, step];
 }
 
@@ -213,14 +219,15 @@ function batchedWhile(site: LoopSite): Batched {
   const loop = fixedPointOfAll(site);
   const carries = sizeOf(site.wiring.inputs.filter(({ kind }) => kind === "carry"));
   const inputs = inputsOf(loop);
+  const [goes] = b.inline(at(loop.made, 0).graph, inputs);
   const none = b.call(full, [], { dtype: INDEX.dtype, shape: [size], value: 0 });
-  const given = [...inputs.slice(0, carries), none, ...inputs.slice(carries)];
+  const given = [...inputs.slice(0, carries), goes as Value, none, ...inputs.slice(carries)];
   const regions = untilAllDone(loop, carries);
-  const made = b.callAll(node.op, given, { ...node.attrs, carries: carries + 1 }, { regions });
-  const own = outputsOf(loop, [...made.slice(0, carries), ...made.slice(carries + 1)]);
+  const made = b.callAll(node.op, given, { ...node.attrs, carries: carries + 2 }, { regions });
+  const own = outputsOf(loop, [...made.slice(0, carries), ...made.slice(carries + 2)]);
   // the number of iterations of each element in the place of that of the loop
   return {
-    values: [...own.values.slice(0, -1), at(made, carries)],
+    values: [...own.values.slice(0, -1), at(made, carries + 1)],
     batched: [...own.batched.slice(0, -1), true],
   };
 }
