@@ -11,6 +11,7 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
+import { axisBehind, leading } from "../ir/batch.ts";
 import type { LowerContext, OpDef } from "../ir/op.ts";
 import { elementsOf, type Shape, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { FLOAT_TYPES } from "../kernel/dtype.ts";
@@ -92,6 +93,7 @@ const isEnd = (k: number, n: number): boolean => k === 0 || 2 * k === n;
 
 export const fft: OpDef<FftAttrs> = defineOp<FftAttrs>({
   name: "fft",
+  batch: leading(axisBehind),
   defaults: { inverse: false, scale: 1 },
   infer(inputs, { axis }) {
     const type = requirePair("fft", inputs, axis);
@@ -136,6 +138,7 @@ const twice = (shape: Shape): readonly Shape[] => [shape, shape];
 
 export const rfft: OpDef<RfftAttrs> = defineOp<RfftAttrs>({
   name: "rfft",
+  batch: leading(axisBehind),
   defaults: { scale: 1, ends: 1 },
   infer(inputs, { axis }) {
     const type = requireOne("rfft", inputs);
@@ -187,6 +190,7 @@ export const rfft: OpDef<RfftAttrs> = defineOp<RfftAttrs>({
 
 export const irfft: OpDef<IrfftAttrs> = defineOp<IrfftAttrs>({
   name: "irfft",
+  batch: leading(axisBehind),
   defaults: { scale: 1, ends: 1 },
   infer(inputs, { axis, n }) {
     const type = requirePair("irfft", inputs, axis);

@@ -106,10 +106,7 @@ static void write_all(const void *from, size_t bytes) { fwrite(from, 1, bytes, s
 
 /** The text of functions without those that the header has, and without the device's shared memory. */
 export function onProcessor(text: string): string {
-  const [from, to] = [
-    text.indexOf("static __device__ __forceinline__ f32 exp_device"),
-    text.indexOf("/* sums[y, x]"),
-  ];
+  const [from, to] = [text.indexOf("static __device__ __forceinline__ f32 exp_device"), text.indexOf("/* sums[y, x]")];
   return `${text.slice(0, from)}${text.slice(to)}`
     .replaceAll("extern __shared__ __align__(16) char raw[];", "")
     .replaceAll('extern "C" ', "static ");
