@@ -68,6 +68,11 @@ function runNest(nest: Nest, env: Environment): void {
     case "sort":
       runSort(nest, env);
       break;
+    case "staged":
+      forEach(nest.units, env, () => {
+        for (const map of nest.body) runMap(map, env);
+      });
+      break;
     case "attend":
       runAttend(nest, env);
       break;

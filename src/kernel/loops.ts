@@ -10,6 +10,7 @@
  *   scatter   for loops: if bounds: operand[index] ⊕= value          in loop order, one after the other
  *   shuffle   the permutation that a sequence of random bits encodes
  *   sort      for loops: the numbers of the elements along a row in the order of their keys; stores for the first of them
+ *   staged    for units: maps one after the other, over operands and a tile of the unit's own
  *   attend    softmax(scores of queries and keys) · values, or its derivatives, block by block (attend.ts)
  *   routine   for loops: steps one after the other (routine.ts)
  *
@@ -209,6 +210,20 @@ export interface SortNest extends Workspaced {
 }
 
 /**
+ * Maps that run one after the other for each unit of work; what one leaves for the next is in a tile, which stays in a cache. Units
+ * depend on nothing that others store. A target that shares them among threads has a tile for each thread; the others are given maps.
+ */
+export interface StagedNest {
+  readonly kind: "staged";
+  readonly units: readonly LoopVar[];
+  /** Of the tile. */
+  readonly dtype: Accumulator;
+  /** The operand that has the tiles of all threads, and the elements of one tile. Indices are those of the first one. */
+  readonly tile: { readonly operand: number; readonly elements: number };
+  readonly body: readonly MapNest[];
+}
+
+/**
  * Attention: the counters of batches, of the query heads that share their keys, of queries, keys, and of the elements of a key
  * and of a value. attend.ts has what is computed, and in which order.
  */
@@ -263,6 +278,7 @@ export type Nest =
   | ScatterNest
   | ShuffleNest
   | SortNest
+  | StagedNest
   | AttendNest
   | RoutineNest;
 
@@ -271,6 +287,12 @@ export interface Kernel {
   readonly nests: readonly Nest[];
   /** No two nests store to one element: they are parts of one result. */
   readonly disjoint?: boolean;
+}
+
+/** All stores of a nest, those of its stages too. */
+export function storesOf(nest: Nest): readonly Store[] {
+  if (nest.kind === "staged") return nest.body.flatMap((map) => map.stores);
+  return "stores" in nest ? nest.stores : [];
 }
 
 /** Two-level blocked summation: additions to an accumulator between flushes, and flushes into a block sum. */
@@ -376,6 +398,10 @@ export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; read
       return { atStore: [], elsewhere: [nest.bits] };
     case "sort":
       return { atStore: [], elsewhere: [...nest.keys, ...nest.stores.map((s) => s.value)] };
+    case "staged": {
+      const all = nest.body.map(nestExprs);
+      return { atStore: [], elsewhere: all.flatMap(({ atStore, elsewhere }) => [...atStore, ...elsewhere]) };
+    }
     case "attend":
       return { atStore: [], elsewhere: [...attendExprs(nest), ...nest.stores.map((s) => s.value)] };
     case "routine":

@@ -3,7 +3,7 @@
  * distinct expression is a numbered line, so shared work shows as shared.
  */
 import type { Bound, Expr, Index } from "./expr.ts";
-import type { AttendNest, Kernel, Nest, RoutineNest, Store } from "./loops.ts";
+import type { AttendNest, Kernel, Nest, RoutineNest, ScatterNest, StagedNest, Store } from "./loops.ts";
 import { isTile, type Steps } from "./routine.ts";
 
 /** How an operand at a constant element offset is named; equal kernels at other offsets get equal text through this. */
@@ -144,6 +144,17 @@ function writeRoutine({ loops, dtype, tiles, body }: RoutineNest, p: Printer, na
   writeSteps(body, named, "", p.lines);
 }
 
+function writeScatter({ loops, operand, index, combine, ...nest }: ScatterNest, p: Printer): void {
+  p.lines.push(`  scatter ${loopsText(loops)}`);
+  const value = p.expr(nest.value);
+  p.lines.push(`    if ${p.bounds(nest.bounds)}: ${p.access(operand, index)} ${combine ?? "+"}= ${value}`);
+}
+
+function writeStaged({ units, tile, dtype, body }: StagedNest, p: Printer): void {
+  p.lines.push(`  staged ${loopsText(units)} | tile ${p.operand(tile.operand)} of ${tile.elements}: ${dtype}`);
+  for (const map of body) writeNest(map, p);
+}
+
 function writeNest(nest: Exclude<Nest, RoutineNest>, p: Printer): void {
   switch (nest.kind) {
     case "map": {
@@ -181,14 +192,9 @@ function writeNest(nest: Exclude<Nest, RoutineNest>, p: Printer): void {
       p.stores(nest.stores);
       return;
     }
-    case "scatter": {
-      p.lines.push(`  scatter ${loopsText(nest.loops)}`);
-      const value = p.expr(nest.value);
-      p.lines.push(
-        `    if ${p.bounds(nest.bounds)}: ${p.access(nest.operand, nest.index)} ${nest.combine ?? "+"}= ${value}`,
-      );
+    case "scatter":
+      writeScatter(nest, p);
       return;
-    }
     case "shuffle":
       p.lines.push(`  shuffle ${loopsText([nest.along])}`);
       p.lines.push(`    ${p.expr(nest.bits)} → ${p.operand(nest.operand)}`);
@@ -197,6 +203,9 @@ function writeNest(nest: Exclude<Nest, RoutineNest>, p: Printer): void {
       p.lines.push(`  sort ${loopsText(nest.loops)} | ${loopsText([nest.along, nest.rank])}`);
       p.lines.push(`    by ${nest.keys.map((key) => p.expr(key)).join(", ")}`);
       p.stores(nest.stores);
+      return;
+    case "staged":
+      writeStaged(nest, p);
       return;
     case "attend":
       writeAttend(nest, p);

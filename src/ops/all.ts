@@ -39,6 +39,7 @@ import {
   sub,
   xor,
 } from "./elementwise.ts";
+import { fft, irfft, rfft } from "./fft.ts";
 import { groupedMatmul, groupedOuter, permuteRows } from "./grouped.ts";
 import { gather, scatterAdd, scatterAddAlong, take } from "./indexing.ts";
 import { cholesky } from "./linalg/cholesky.ts";
@@ -235,6 +236,10 @@ export const allOps: readonly AnyOp[] = [
   conv,
   convInput,
   convWeight,
+  // fft
+  fft,
+  rfft,
+  irfft,
   // attend
   attend,
   attendBackward,

@@ -2,6 +2,7 @@
  * @file A kernel as launches of blocks: pure functions of its nests and of a device class. What is here decides how fast a
  * kernel is and never what it computes.
  */
+import { InternalError } from "../../base/invariant.ts";
 import type { Kernel, Nest, Operand } from "../../kernel/loops.ts";
 import type { UnplacedNest } from "../../target/description.ts";
 import type { BlockProgram, DeviceClass, Launch } from "./program.ts";
@@ -32,6 +33,7 @@ export function blockWorkspace(nest: UnplacedNest, device: DeviceClass): number 
     case "map":
     case "scan":
     case "shuffle":
+    case "staged":
       return 0;
   }
 }
@@ -52,6 +54,8 @@ function schedule(nest: Nest, operands: readonly Operand[], device: DeviceClass)
       return scheduleShuffle(nest, operands, device);
     case "sort":
       return scheduleSort(nest, operands, device);
+    case "staged":
+      throw new InternalError("devices that run blocks of threads are given maps in place of stages");
     case "attend":
       return scheduleAttend(nest, operands, device);
     case "routine":

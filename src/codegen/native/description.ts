@@ -63,6 +63,7 @@ export function nativeDescription(options: NativeEmitOptions): TargetDescription
       name: `native, ${options.fma ? "fused multiply-add" : "plain"}`,
       fusedMultiplyAdd: options.fma,
     },
+    threads: options.threads,
     workspace(nest, operands) {
       if (nest.kind === "attend") return attendScratch(nest, operands, options);
       if (nest.kind === "sort") return sortScratch(nest, options.threads);

@@ -46,6 +46,7 @@ export function wasmDescription(fma: boolean = detectFeatures().relaxedMadd, thr
     computeTypes: CPU_SCALARS,
     fusion: COMMON_FUSION,
     arithmetic: { ...COMMON_ORDER, name: fma ? "fused multiply-add" : "plain", fusedMultiplyAdd: fma },
+    threads,
     workspace(nest, operands) {
       if (nest.kind === "attend") return attendScratch(nest, operands, { fma, threads });
       if (nest.kind === "sort") return sortScratch(nest, threads);

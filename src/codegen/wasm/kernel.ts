@@ -23,6 +23,7 @@ import { emitReduce } from "./reduce.ts";
 import { emitRoutine } from "./routine.ts";
 import { emitShuffle } from "./shuffle.ts";
 import { addSortFunctions, emitSort, type SortFunctions } from "./sort.ts";
+import { emitStaged } from "./staged.ts";
 import { VectorEmitter } from "./vector.ts";
 
 export interface KernelFunction {
@@ -102,6 +103,8 @@ export class KernelLibrary {
       case "sort":
         this.#sort ??= addSortFunctions(this.#module);
         return emitSort(em, nest, kernel.operands, { functions: this.#sort, addressNumber });
+      case "staged":
+        return emitStaged(em, nest, kernel.operands, addressNumber);
       case "attend": {
         const micro = (product: ContractNest): number => this.#microKernel(product);
         return emitAttend(em, nest, kernel.operands, { ...this.#options, micro, addressNumber });

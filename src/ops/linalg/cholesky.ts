@@ -1,5 +1,6 @@
 /** @file The Cholesky factor of symmetric positive definite matrices. */
 import { at } from "../../base/invariant.ts";
+import { LEADING } from "../../ir/batch.ts";
 import type { Build } from "../../ir/build.ts";
 import type { Value } from "../../ir/graph.ts";
 import type { NoAttrs, OpDef } from "../../ir/op.ts";
@@ -80,6 +81,7 @@ function both(b: Build, l: Value, x: Value): Value {
  */
 export const cholesky: OpDef<NoAttrs> = defineOp<NoAttrs>({
   name: "cholesky",
+  batch: LEADING,
   infer(inputs) {
     const a = requireOne("cholesky", inputs);
     requireSquare("cholesky", "a", a);

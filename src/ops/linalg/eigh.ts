@@ -1,5 +1,6 @@
 /** @file Eigenvalues and eigenvectors of symmetric matrices. */
 import { at } from "../../base/invariant.ts";
+import { LEADING } from "../../ir/batch.ts";
 import type { Build } from "../../ir/build.ts";
 import type { Value } from "../../ir/graph.ts";
 import type { OpDef } from "../../ir/op.ts";
@@ -72,6 +73,7 @@ const withVectors = (b: Build, x: Value): Value => b.call(eigh, [x], { vectors: 
  */
 export const eigh: OpDef<EighAttrs> = defineOp<EighAttrs>({
   name: "eigh",
+  batch: LEADING,
   defaults: { vectors: true },
   infer(inputs, { vectors }) {
     const a = requireOne("eigh", inputs);

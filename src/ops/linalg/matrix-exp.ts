@@ -1,5 +1,6 @@
 /** @file The exponential of square matrices. */
 import { at } from "../../base/invariant.ts";
+import { LEADING } from "../../ir/batch.ts";
 import type { Build } from "../../ir/build.ts";
 import type { Value } from "../../ir/graph.ts";
 import type { NoAttrs, OpDef } from "../../ir/op.ts";
@@ -104,6 +105,7 @@ function along(b: Build, a: Value, e: Value): Value {
  */
 export const matrixExp: OpDef<NoAttrs> = defineOp<NoAttrs>({
   name: "matrix_exp",
+  batch: LEADING,
   infer(inputs) {
     const a = requireOne("matrix_exp", inputs);
     requireSquare("matrix_exp", "a", a);

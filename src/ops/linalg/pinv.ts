@@ -1,6 +1,7 @@
 /** @file The pseudo-inverse of matrices with at least as many rows as columns. */
 import { TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
+import { LEADING } from "../../ir/batch.ts";
 import type { Build } from "../../ir/build.ts";
 import type { Value } from "../../ir/graph.ts";
 import type { OpDef } from "../../ir/op.ts";
@@ -58,6 +59,7 @@ const less = (b: Build, x: Value, y: Value): Value => apply(b, elementwise.sub, 
  */
 export const pinv: OpDef<PinvAttrs> = defineOp<PinvAttrs>({
   name: "pinv",
+  batch: LEADING,
   infer(inputs, { rtol }) {
     const a = requireOne("pinv", inputs);
     requireMatrix("pinv", "a", a);

@@ -1,6 +1,7 @@
 /** @file The factors of matrices with at least as many rows as columns: orthogonal columns times an upper triangle. */
 import { TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
+import { LEADING } from "../../ir/batch.ts";
 import type { Build } from "../../ir/build.ts";
 import type { Value } from "../../ir/graph.ts";
 import type { NoAttrs, OpDef } from "../../ir/op.ts";
@@ -88,6 +89,7 @@ const stack = (b: Build, parts: readonly Value[]): Value =>
  */
 export const qr: OpDef<NoAttrs> = defineOp<NoAttrs>({
   name: "qr",
+  batch: LEADING,
   infer(inputs) {
     const a = requireOne("qr", inputs);
     requireMatrix("qr", "a", a);

@@ -1,5 +1,6 @@
 /** @file Systems of equations, inverses and determinants of square matrices, by elimination with exchanges of rows. */
 import { at } from "../../base/invariant.ts";
+import { LEADING } from "../../ir/batch.ts";
 import type { Build } from "../../ir/build.ts";
 import type { Value } from "../../ir/graph.ts";
 import type { NoAttrs, OpDef } from "../../ir/op.ts";
@@ -36,6 +37,7 @@ const matrices = (type: TensorType): number => elementsOf(batchOf(type));
  */
 export const solve: OpDef<SolveAttrs> = defineOp<SolveAttrs>({
   name: "solve",
+  batch: LEADING,
   defaults: { transposed: false },
   infer(inputs) {
     requireInputs("solve", ["b", "a"], inputs);
@@ -122,6 +124,7 @@ export const solve: OpDef<SolveAttrs> = defineOp<SolveAttrs>({
 /** a⁻¹. The rule keeps it and nothing else: y' = -y a' y, ā = -yᵀ ȳ yᵀ. */
 export const inverse: OpDef<NoAttrs> = defineOp<NoAttrs>({
   name: "inverse",
+  batch: LEADING,
   infer(inputs) {
     const a = requireOne("inverse", inputs);
     requireSquare("inverse", "a", a);
@@ -185,6 +188,7 @@ function everywhere(b: Build, x: Value, n: number): Value {
  */
 export const determinant: OpDef<NoAttrs> = defineOp<NoAttrs>({
   name: "determinant",
+  batch: LEADING,
   infer(inputs) {
     const a = requireOne("determinant", inputs);
     requireSquare("determinant", "a", a);

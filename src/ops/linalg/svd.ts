@@ -1,6 +1,7 @@
 /** @file Singular values and vectors of matrices with at least as many rows as columns. */
 import { TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
+import { LEADING } from "../../ir/batch.ts";
 import type { Build } from "../../ir/build.ts";
 import type { Value } from "../../ir/graph.ts";
 import type { OpDef } from "../../ir/op.ts";
@@ -113,6 +114,7 @@ function outside(b: Build, u: Value, x: Value, s: Value): Value {
  */
 export const svd: OpDef<SvdAttrs> = defineOp<SvdAttrs>({
   name: "svd",
+  batch: LEADING,
   defaults: { vectors: true },
   infer(inputs, { vectors }) {
     const a = requireOne("svd", inputs);

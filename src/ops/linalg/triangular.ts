@@ -1,6 +1,7 @@
 /** @file Systems of equations with a triangular matrix. */
 import { TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
+import { LEADING } from "../../ir/batch.ts";
 import type { Build } from "../../ir/build.ts";
 import type { Value } from "../../ir/graph.ts";
 import type { OpDef } from "../../ir/op.ts";
@@ -98,6 +99,7 @@ function triangle(b: Build, x: Value, { upper, unit }: TriangularAttrs): Value {
  */
 export const triangularSolve: OpDef<TriangularAttrs> = defineOp<TriangularAttrs>({
   name: "triangular_solve",
+  batch: LEADING,
   defaults: { upper: false, transposed: false, unit: false },
   infer(inputs) {
     requireInputs("triangular_solve", ["b", "a"], inputs);
