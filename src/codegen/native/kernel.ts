@@ -19,7 +19,9 @@ import { fileName } from "./names.ts";
 import { emitMap, emitScan, emitScatter, emitShuffle } from "./nests.ts";
 import { type CFile, lanesOf, type NativeOptions } from "./options.ts";
 import { emitReduce } from "./reduce.ts";
+import { emitRoutine } from "./routine.ts";
 import { emitSort } from "./sort.ts";
+import { emitStaged } from "./staged.ts";
 
 export interface NativeFunction {
   readonly name: string;
@@ -60,8 +62,12 @@ function emitNest(em: VectorEmitter, nest: Nest, file: CFile): Units {
       return emitShuffle(em, nest);
     case "sort":
       return emitSort(em, nest, file);
+    case "staged":
+      return emitStaged(em, nest, file);
     case "attend":
       return emitAttend(em, nest, file);
+    case "routine":
+      return emitRoutine(em, nest, file);
   }
 }
 

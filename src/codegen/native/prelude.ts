@@ -241,7 +241,8 @@ const MEMORY: Readonly<Record<DType, (n: number) => string>> = {
   bool: boolText,
 };
 
-function lanesText(n: number): string {
+/** What code over registers of so many lanes uses. */
+export function lanesText(n: number): string {
   return [
     typesText(n),
     ...(["f32", "f64", "i32", "i64"] as const).map((dtype) => pickText(dtype, n)),

@@ -5,6 +5,7 @@ import { memorySpace } from "../../target/space.ts";
 import type { CostModel } from "../../target/work.ts";
 import { CPU_SCALARS } from "../cpu/limits.ts";
 import { DEFAULT_TILE, type ProductTile } from "../cpu/nests.ts";
+import { routineScratch } from "../cpu/routine.ts";
 import { sortScratch } from "../cpu/sort.ts";
 import { tileLoops } from "../cpu/tile.ts";
 import type { WinogradUse } from "../cpu/winograd-choice.ts";
@@ -62,9 +63,11 @@ export function wasmDescription(
     computeTypes: CPU_SCALARS,
     fusion: COMMON_FUSION,
     arithmetic: { ...COMMON_ORDER, name: fma ? "fused multiply-add" : "plain", fusedMultiplyAdd: fma },
+    threads,
     workspace(nest, operands) {
       if (nest.kind === "attend") return attendScratch(nest, operands, { fma, threads });
       if (nest.kind === "sort") return sortScratch(nest, threads);
+      if (nest.kind === "routine") return routineScratch(nest, threads);
       if (nest.kind !== "contract") return 0;
       const { dtype, rows, cols, depth } = nest;
       return (

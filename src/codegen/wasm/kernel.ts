@@ -22,8 +22,10 @@ import { Code, type ModuleBuilder, OP } from "./encoder.ts";
 import { addMicroKernel, type Tile, tileOf } from "./micro-kernel.ts";
 import { emitMap, emitScan, emitScatter } from "./nests.ts";
 import { emitReduce } from "./reduce.ts";
+import { emitRoutine } from "./routine.ts";
 import { emitShuffle } from "./shuffle.ts";
 import { addSortFunctions, emitSort, type SortFunctions } from "./sort.ts";
+import { emitStaged } from "./staged.ts";
 import { VectorEmitter } from "./vector.ts";
 import { emitWinograd } from "./winograd.ts";
 import { WinogradFunctions } from "./winograd-functions.ts";
@@ -108,10 +110,14 @@ export class KernelLibrary {
       case "sort":
         this.#sort ??= addSortFunctions(this.#module);
         return emitSort(em, nest, kernel.operands, { functions: this.#sort, addressNumber });
+      case "staged":
+        return emitStaged(em, nest, kernel.operands, addressNumber);
       case "attend": {
         const micro = (product: ContractNest): number => this.#microKernel(product);
         return emitAttend(em, nest, kernel.operands, { ...this.#options, micro, addressNumber });
       }
+      case "routine":
+        return emitRoutine(em, nest, kernel.operands, addressNumber);
     }
   }
 
