@@ -129,7 +129,7 @@ export function buildFiles(
   host: PlannerHost,
 ): BuiltProgram {
   const { fma } = request;
-  const target = wasmDescription(fma, 1);
+  const target = wasmDescription(fma);
   const planned: PlanRequest = request;
   const placed = assemble(source, target, planned, host);
   requireArena(placed.base + placed.plan.height, target);

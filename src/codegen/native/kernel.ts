@@ -7,6 +7,7 @@
 
 import { at } from "../../base/invariant.ts";
 import type { Kernel, Nest } from "../../kernel/loops.ts";
+import { longRows } from "../cpu/short-rows.ts";
 import { addressesOf, addressNumbers, isWide, nestKey, type OperandAddress } from "../operand-addresses.ts";
 import { type Units, workOf } from "../units.ts";
 import { emitAttend } from "./attend.ts";
@@ -18,8 +19,10 @@ import { fileName } from "./names.ts";
 import { emitMap, emitScan, emitScatter, emitShuffle } from "./nests.ts";
 import { type CFile, lanesOf, type NativeOptions, type ShareFunction } from "./options.ts";
 import { emitReduce } from "./reduce.ts";
+import { emitRoutine } from "./routine.ts";
 import { heading } from "./sections.ts";
 import { emitSort } from "./sort.ts";
+import { emitStaged } from "./staged.ts";
 
 export interface NativeFunction {
   readonly name: string;
@@ -61,8 +64,12 @@ function emitNest(em: VectorEmitter, nest: Nest, file: CFile): Units {
       return emitShuffle(em, nest);
     case "sort":
       return emitSort(em, nest, file);
+    case "staged":
+      return emitStaged(em, nest, file);
     case "attend":
       return emitAttend(em, nest, file);
+    case "routine":
+      return emitRoutine(em, nest, file);
   }
 }
 
@@ -105,7 +112,9 @@ export class NativeLibrary implements CLibrary {
     if (!this.#shared.has(name)) this.#shared.set(name, `${heading(kind)}${text()}`);
   };
 
-  #function(kernel: Kernel, nest: Nest): NativeFunction {
+  #function(kernel: Kernel, written: Nest): NativeFunction {
+    const lanes = lanesOf(this.#options, isWide(kernel, written));
+    const nest = longRows(written, lanes);
     const addresses = addressesOf(nest);
     const addressNumber = addressNumbers(addresses);
     const key = nestKey(kernel, nest, addresses, addressNumber);
@@ -114,7 +123,6 @@ export class NativeLibrary implements CLibrary {
     const types = addresses.map(({ operand }) => elementForm(at(kernel.operands, operand).dtype).c);
     const code = new CCode();
     const pointers = addresses.map(() => code.name("s"));
-    const lanes = lanesOf(this.#options, isWide(kernel, nest));
     const pointer: PointerName = (operand, offset) => at(pointers, addressNumber(operand, offset));
     const em = new VectorEmitter(code, lanes, pointer, kernel.operands);
     const units = emitNest(em, nest, { options: this.#options, share: this.#share });

@@ -196,6 +196,7 @@ INLINE void ${t}_store_first(u8 *p, ${t} v, int count) {
   u8x${n} r = __builtin_convertvector(v & 1, u8x${n}); memcpy(p, &r, count);
 }
 INLINE ${t} ${t}_first(int count) { ${t} r; for (int l = 0; l < ${n}; l++) r[l] = l < count ? -1 : 0; return r; }
+INLINE int ${t}_all(${t} m) { i32 r = -1; for (int l = 0; l < ${n}; l++) r &= m[l]; return r != 0; }
 INLINE int ${t}_any(${t} m) { i32 r = 0; for (int l = 0; l < ${n}; l++) r |= m[l]; return r != 0; }
 INLINE ${t} ${t}_pick(${t} m, ${t} a, ${t} b) { return (m & a) | (~m & b); }
 `;
@@ -247,7 +248,8 @@ const MEMORY: Readonly<Record<DType, (n: number) => string>> = {
   bool: boolText,
 };
 
-function lanesText(n: number): string {
+/** What code over registers of so many lanes uses. */
+export function lanesText(n: number): string {
   return [
     typesText(n),
     ...(["f32", "f64", "i32", "i64"] as const).map((dtype) => pickText(dtype, n)),
