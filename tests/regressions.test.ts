@@ -1,5 +1,6 @@
 /** @file Programs that once went wrong, each as small as it could be made. */
 import { expect, test } from "vitest";
+import "../src/node/index.ts";
 import {
   checkpoint,
   compile,
@@ -67,4 +68,23 @@ test("more parts than a function may have parameters can be put together", () =>
 test("a tensor with more elements than can be numbered is refused", () => {
   const f = compile((x) => full([65536, 32768], 1).mul(x).sum());
   expect(() => f(tensor(1))).toThrow(/ShapeMismatch: full: .*\[65536,32768\] would have 2,147,483,648 elements/);
+});
+
+test.each(["wasm", "native"] as const)("columns at other distances have code of their own on %s", (target) => {
+  const rows = 9;
+  const x = random.normal(random.key(0), [rows, 3], { dtype: "f64" });
+  const pair = (v: Tensor, i: number, j: number): Tensor => v.slice([null, i]).add(v.slice([null, j]).mul(2));
+  const both = compile((v: Tensor, w: Tensor) => [pair(v, 0, 1), pair(w, 0, 2), pair(w, 2, 1)], { target });
+  const table = x.toArray() as number[][];
+  const wanted = ([i, j]: readonly [number, number]): number[] =>
+    table.map((row) => (row[i] ?? Number.NaN) + 2 * (row[j] ?? Number.NaN));
+  expect(both(x, x.add(0)).map((y) => y.toArray())).toEqual(
+    (
+      [
+        [0, 1],
+        [0, 2],
+        [2, 1],
+      ] as const
+    ).map(wanted),
+  );
 });

@@ -69,6 +69,25 @@ export function addressNumbers(addresses: readonly OperandAddress[]): AddressNum
   };
 }
 
+/**
+ * Elements that lanes may be apart, at most, for accesses to share registers (cpu/strided.ts): code depends on the distance of two
+ * addresses of an operand where it is smaller, and on no other.
+ */
+export const LONGEST_STEP = 8;
+
+/** Which addresses of an operand are near to each other, and how far apart. */
+function distances(addresses: readonly OperandAddress[]): string {
+  const ordered = addresses.map((address, number) => ({ ...address, number }));
+  ordered.sort((a, b) => a.operand - b.operand || a.offset - b.offset);
+  const near = ordered.flatMap(({ operand, offset, number }, i) => {
+    const next = ordered[i + 1];
+    const apart = next?.operand === operand ? next.offset - offset : LONGEST_STEP;
+    return next && apart < LONGEST_STEP ? [`s${number}+${apart}=s${next.number}`] : [];
+  });
+  // by number: what is far apart may lie in any order
+  return near.sort().join();
+}
+
 /** Nests with equal keys have equal code. */
 export function nestKey(
   kernel: Kernel,
@@ -79,7 +98,7 @@ export function nestKey(
   const types = addresses.map((s) => kernel.operands[s.operand]?.dtype).join();
   const staged = (operand: number, offset: number): string => `s${addressNumber(operand, 0)}+${offset}`;
   const single = (operand: number, offset: number): string => `s${addressNumber(operand, offset)}`;
-  return `${types}\n${printNest(nest, nest.kind === "staged" ? staged : single)}`;
+  return `${types}\n${distances(addresses)}\n${printNest(nest, nest.kind === "staged" ? staged : single)}`;
 }
 
 /** Whether anything that a nest computes or stores has 64 bits. */

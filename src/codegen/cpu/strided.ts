@@ -12,9 +12,7 @@ import { typeOf } from "../../kernel/dtype.ts";
 import type { Expr, Index } from "../../kernel/expr.ts";
 import { offsetIndex } from "../../kernel/index-math.ts";
 import type { Store } from "../../kernel/loops.ts";
-
-/** Elements from lane to lane, at most. */
-const LONGEST_STEP = 8;
+import { LONGEST_STEP } from "../operand-addresses.ts";
 
 export type Load = Extract<Expr, { kind: "load" }>;
 
