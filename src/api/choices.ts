@@ -89,6 +89,9 @@ export function categorical(from: Tensor, logits: Tensor, shape: Shape = []): Te
  */
 export function multinomial(from: Tensor, n: number, p: Tensor): Tensor {
   requireKey("random.multinomial", from);
+  if (typeof n !== "number") {
+    fail("InvalidArgument", `random.multinomial: n is ${describe(n)}`, "give the number of draws, then probabilities");
+  }
   requireShape("random.multinomial", [n]);
   requireWeights("random.multinomial", "p", p);
   const lead = p.shape.slice(0, -1);

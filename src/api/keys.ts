@@ -4,7 +4,7 @@
  */
 import type { Shape } from "../ir/type.ts";
 import * as ops from "../ops/random.ts";
-import { describe, fail, requireShape, requireTensor } from "../trace/arguments.ts";
+import { describe, fail, requireArray, requireShape, requireTensor } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
 import { numberOf, Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
@@ -31,6 +31,7 @@ export function requireKey(name: string, from: unknown): asserts from is Tensor 
 /** What all draws take. @internal */
 export function requireDraw(name: string, from: unknown, shape: Shape): void {
   requireKey(name, from);
+  requireArray(name, "the shape", shape, `${name}(key, [2, 3])`);
   requireShape(name, shape);
 }
 

@@ -109,7 +109,11 @@ function system(name: string, first: Tensor, second: Tensor): readonly [a: Tenso
   const isVector = given.rank === 1;
   const b = isVector ? reshape(given, [-1, 1]) : given;
   if (b.rank < 2 || b.shape.at(-2) !== a.shape.at(-1)) {
-    fail("ShapeMismatch", `${name}: a is ${typeText(a)}, b is ${typeText(given)}`, "b needs as many rows as a");
+    fail(
+      "ShapeMismatch",
+      `${name}: a is ${typeText(a)}, b is ${typeText(given)}`,
+      "b needs as many rows as a; vectors of a batch are columns: b.unsqueeze(-1)",
+    );
   }
   const lead = (t: Tensor) => ({ dtype: t.dtype, shape: t.shape.slice(0, -2) });
   const batch = broadcastShapes(name, [lead(a), lead(b)], [a, given]);

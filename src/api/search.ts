@@ -3,7 +3,7 @@ import { at } from "../base/invariant.ts";
 import { elementsOf, typeText } from "../ir/type.ts";
 import { isBool, isFloat, isIndexType } from "../kernel/dtype.ts";
 import * as ops from "../ops/sort.ts";
-import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
+import { describe, fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import { Tensor } from "../trace/tensor.ts";
 import { asFunction } from "../trace/trace.ts";
 import { applyOp } from "./apply.ts";
@@ -18,7 +18,7 @@ import { elementsInOrder, orderOf } from "./sort.ts";
 
 function requireCount(name: string, what: string, count: number): void {
   if (Number.isInteger(count) && count >= 0) return;
-  fail("InvalidArgument", `${name}: ${what} is ${String(count)}`, `${what} is a whole number ≥ 0`);
+  fail("InvalidArgument", `${name}: ${what} is ${describe(count)}`, `${what} is a whole number ≥ 0`);
 }
 
 export interface SearchOptions {

@@ -300,7 +300,8 @@ export function pad(
   });
   if (list.every(([lo, hi]) => lo === 0 && hi === 0)) return ownCopy(x);
   if (typeof value === "string") return asFunction("pad", () => paddedWith(x, list, value));
-  if (typeof value !== "number") fail("InvalidArgument", `pad: the value is ${describe(value)}`, "give a number");
+  if (typeof value !== "number")
+    fail("InvalidArgument", `pad: the value is ${describe(value)}`, 'give a number, or a mode: pad(x, 1, "reflect")');
   return applyOp(ops.pad, [x], {
     lo: list.map(([lo]) => lo),
     hi: list.map(([, hi]) => hi),

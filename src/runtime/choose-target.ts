@@ -122,7 +122,8 @@ export function chooseTarget(host: TargetHost, name: TargetName, request: Target
   if (name === "wasm") return wasm(request, host);
   const found = hosted(name, request, host);
   if (typeof found !== "string") return found;
-  throw new TidemarkError("TargetUnsupported", found, { help: 'the target "auto" takes what there is' });
+  const first = host.targets[name] ? "" : 'import "tidemark/node" first; ';
+  throw new TidemarkError("TargetUnsupported", found, { help: `${first}the target "auto" takes what there is` });
 }
 
 const [PLAIN_PRODUCTS] = PRODUCTS;
