@@ -73,7 +73,7 @@ export {
 } from "./indexing.ts";
 export * from "./jacobian.ts";
 export * from "./join.ts";
-export type { Usage } from "./kept-programs.ts";
+export type { Stats, Usage } from "./kept-programs.ts";
 export type { Tensors } from "./keys.ts";
 export * from "./linear.ts";
 export * from "./linear-loss.ts";
@@ -91,7 +91,7 @@ export { random } from "./random.ts";
 export { type FileInfo, fileInfo } from "./read-tensors.ts";
 export * from "./reduce.ts";
 export type { ShapedOptions, TruncatedOptions } from "./rejection.ts";
-export type { CompileOptions, PlanEffort, PlanningOptions, PlanProgress } from "./request.ts";
+export type { CompileOptions, PaddedOptions, PlanEffort, PlanningOptions, PlanProgress } from "./request.ts";
 export * from "./reversible.ts";
 export { type LoadOptions as LoadFileOptions, load, loadFrom, type SaveOptions, save, saveTo } from "./save.ts";
 export {
@@ -112,6 +112,8 @@ export {
 export { scope } from "./scope.ts";
 export * from "./search.ts";
 export * from "./shape.ts";
+export type { AxisNames, Extents, Lengths, NamedAxes, NamedShapes } from "./shape-axes.ts";
+export type { ShapeFamilyInfo, ShapeMember } from "./shape-family.ts";
 export {
   argsort,
   median,

@@ -16,6 +16,7 @@ import { DEFAULT_TARGET, TARGET_NAMES, type TargetName } from "../runtime/choose
 import { isTarget, PRODUCTS, type Products, type Target } from "../runtime/device.ts";
 import type { CostModel } from "../target/work.ts";
 import { describe, fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
+import type { NamedAxes, NamedShapes, ShapeOptions } from "./shape-axes.ts";
 
 /** More than any machine's cores: a larger number is a mistake. @internal */
 export const MOST_THREADS = 1024;
@@ -87,8 +88,26 @@ export interface CompileOptions extends PlanningOptions {
    * dropped, and compiled again when it is called.
    */
   readonly programs?: number;
+  /**
+   * The extents that named dimensions may have: `{ T: [64, 128, 256] }`. All of them are planned before the first run, in one arena
+   * of the largest one's size. Another extent is an error, or with `pad` padded (docs/shapes.md).
+   */
+  readonly shapes?: NamedShapes;
+  /** Which axes of each argument those dimensions are, null for others: `[null, [null, "T"]]`. A tree for an argument that is one. */
+  readonly axes?: readonly NamedAxes[];
+  /**
+   * Whether arguments of other extents are padded with zeros to the next that `shapes` has. The function gets the lengths before
+   * padding as one more argument, scalars of i32 by name: `{ T }`.
+   */
+  readonly pad?: boolean;
   /** For finding faults: runs operation by operation and throws where NaN first appears. Slow; nothing is donated. */
   readonly checkNaN?: boolean;
+}
+
+/** Options of a function whose arguments are padded: it has one more argument than its calls, the lengths. */
+export interface PaddedOptions<Name extends string> extends CompileOptions {
+  readonly shapes: { readonly [name in Name]: readonly number[] };
+  readonly pad: true;
 }
 
 /** @internal */
@@ -114,6 +133,9 @@ export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
 const COMPILE_OPTIONS: OptionKinds<CompileOptions> = {
   ...PLANNING_OPTIONS,
   programs: "a number",
+  shapes: "anything",
+  axes: "anything",
+  pad: "a boolean",
   checkNaN: "a boolean",
 };
 
@@ -128,6 +150,9 @@ export interface CompileRequest extends PlanRequest {
   readonly name: string | undefined;
   /** How many are kept. */
   readonly programs: number;
+  /** Whether that number was asked for: many programs are no surprise then. */
+  readonly expectsMany: boolean;
+  readonly family: ShapeOptions | undefined;
   readonly checkNaN: boolean;
 }
 
@@ -140,13 +165,19 @@ export function parsePlanning(caller: string, options: PlanningOptions): Compile
 /** Checks options as `compile` has them; `caller` is named in errors, and `more` are options of its own. @internal */
 export function parseCompile(caller: string, options: CompileOptions, more: OptionKinds<object> = {}): CompileRequest {
   requireOptions(caller, options, { ...COMPILE_OPTIONS, ...more });
-  const { programs = MOST_PROGRAMS, checkNaN = false } = options;
+  const { programs = MOST_PROGRAMS, checkNaN = false, shapes, axes, pad = false } = options;
   const request = parsed(caller, { effort: "quick", ...options });
   if (!(Number.isInteger(programs) && programs >= 1)) {
     fail("InvalidArgument", `${caller}: programs is ${describe(programs)}`, "give a whole number from 1 on");
   }
+  if (shapes === undefined && (axes !== undefined || pad)) {
+    const help = "give the extents too: { shapes: { T: [64, 128] } }";
+    fail("InvalidArgument", `${caller}: ${pad ? "pad" : "axes"} without shapes`, help);
+  }
+  const family = shapes === undefined ? undefined : { caller, shapes, axes, pad };
+  const expectsMany = options.programs !== undefined;
   // operation by operation, so that the one to blame can be named
-  return { ...request, programs, checkNaN, passes: checkNaN ? pipeline : undefined };
+  return { ...request, programs, expectsMany, family, checkNaN, passes: checkNaN ? pipeline : undefined };
 }
 
 function parsed(caller: string, options: PlanningOptions): CompileRequest {
@@ -163,7 +194,7 @@ function parsed(caller: string, options: PlanningOptions): CompileRequest {
   }
   return {
     ...{ memory, donate, static: constant, target, products, threads, costs, solver, progress, cache, name, validate },
-    ...{ passes: undefined, programs: MOST_PROGRAMS, checkNaN: false },
+    ...{ passes: undefined, programs: MOST_PROGRAMS, expectsMany: false, family: undefined, checkNaN: false },
   };
 }
 
