@@ -26,6 +26,7 @@ export const SLOW = [
   "tests/remat.test.ts",
   "tests/resident-memory.test.ts",
   "tests/strips-programs.test.ts",
+  "tests/thousand-shapes.test.ts",
 ];
 
 const measured = Math.min(SLOWEST, Math.max(1, (WORKERS * workMs()) / USUAL_MS));

@@ -15,7 +15,6 @@ import { type Tree, unflatten } from "../trace/tree.ts";
 import { spec } from "./create.ts";
 import { currentHost, type Host } from "./host.ts";
 import { KeptPrograms, type Stats, type Usage } from "./kept-programs.ts";
-import { ProgramCount } from "./many-programs.ts";
 import { type PlanInfo, planInfo } from "./plan-info.ts";
 import { type LoadedProgram, loadPlaced } from "./program.ts";
 import { type CompileOptions, type CompileRequest, type PaddedOptions, parseCompile } from "./request.ts";
@@ -75,20 +74,22 @@ export interface Maker {
   readonly reader: CallReader;
   /** The programs for the extents of named dimensions. */
   readonly family: ShapeFamily | null;
-  readonly count: ProgramCount;
+  /** Is told of each program that was not expected. */
+  readonly counted: ((args: FlatArguments) => void) | undefined;
 }
 
 /** @internal */
 export function makerOf(fn: AnyFunction, request: CompileRequest): Maker {
   const kept = new KeptPrograms<Entry>(fn.name || "the compiled function", request);
-  const family = request.family ? familiesOf(request.family.caller)(fn, request.family, request.programs) : null;
-  return { fn, request, kept, reader: new CallReader(fn, request), family, count: new ProgramCount() };
+  const { family: asked, expectsMany, programs } = request;
+  const { families } = currentHost();
+  const family = asked ? (families ?? notImported(asked.caller)).familyOf(fn, asked, programs) : null;
+  const counted = expectsMany ? undefined : families?.counterOf(kept.name);
+  return { fn, request, kept, reader: new CallReader(fn, request), family, counted };
 }
 
-function familiesOf(caller: string): NonNullable<Host["families"]> {
-  const help = 'import "tidemark/core/budget", or import from "tidemark"';
-  return currentHost().families ?? fail("InvalidArgument", `${caller}: shapes needs a part that is not imported`, help);
-}
+const notImported = (caller: string): never =>
+  fail("InvalidArgument", `${caller}: shapes is not imported`, 'import "tidemark/core/budget" as well');
 
 /** What cannot be planned or loaded names the line of the call that asked for it. */
 function located<T>(make: () => T): T {
@@ -200,7 +201,7 @@ export function compile(fn: AnyFunction, options: CompileOptions = {}): Compiled
 
 /** The arguments of a call and its program; the function is traced where there is none. */
 function callOf(maker: Maker, given: readonly unknown[]): Call {
-  const { kept, reader, family, count, request } = maker;
+  const { kept, reader, family, counted } = maker;
   const args = family?.fit(given) ?? given;
   const flat = reader.read(args);
   for (const leaf of flat.tensors) requireActive(leaf);
@@ -213,7 +214,7 @@ function callOf(maker: Maker, given: readonly unknown[]): Call {
     // Numbers may have turned out to be constants.
     const { key } = source.flat;
     const entry = kept.find(key) ?? kept.add(key, build(maker, source));
-    if (!request.expectsMany) count.note(kept.name, source.flat);
+    counted?.(source.flat);
     return { flat: source.flat, entry };
   });
 }
@@ -241,10 +242,11 @@ export function compiledBy<A extends readonly unknown[], R>(maker: Maker): Compi
     program: (...args: A): ProgramInfo => infoOf(maker, callOf(maker, args)),
     usage: () => kept.usage(),
     stats: () => kept.stats(),
-    family: (...args: A): ShapeFamilyInfo => {
-      const help = 'name dimensions and their extents: { shapes: { T: [64, 128] }, axes: [[null, "T"]] }';
-      return (family ?? fail("InvalidArgument", `${kept.name} was compiled without shapes`, help)).info(maker, args);
-    },
+    family: (...args: A): ShapeFamilyInfo =>
+      (family ?? fail("InvalidArgument", `${kept.name} was compiled without shapes`, "give { shapes, axes }")).info(
+        maker,
+        args,
+      ),
     dispose: () => kept.dispose(),
   });
 }

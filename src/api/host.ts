@@ -20,11 +20,11 @@ import { type ChosenTarget, chooseTarget, DEFAULT_TARGET, type TimeOn } from "..
 import { isTarget } from "../runtime/device.ts";
 import { plainRuntime, type RuntimeHost } from "../runtime/host.ts";
 import type { AskedTarget } from "./request.ts";
-import type { shapeFamily } from "./shape-family.ts";
+import type { ShapeFamilies } from "./shape-family.ts";
 
 export interface Host extends PlanningHost, RuntimeHost {
-  /** Plans a function for several shapes together; null: not imported. */
-  readonly families: typeof shapeFamily | null;
+  /** Functions for several shapes; null: not imported. */
+  readonly families: ShapeFamilies | null;
 }
 
 let installed: Host | null = null;

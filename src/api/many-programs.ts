@@ -20,26 +20,23 @@ function parts({ leaves, trees }: Arguments): Map<string, string> {
   return found;
 }
 
-/** Counts the programs of a function. @internal */
-export class ProgramCount {
-  #count = 0;
-  #last = new Map<string, string>();
-
-  /** A program for arguments that there was none for. */
-  note(name: string, args: Arguments): void {
-    if (++this.#count > MANY) return;
-    const [now, before] = [parts(args), this.#last];
-    this.#last = now;
-    if (this.#count < MANY) return;
+/** Counts the programs of a function: is called with arguments that there was none for. @internal */
+export function programCounter(name: string): (args: Arguments) => void {
+  let count = 0;
+  let last = new Map<string, string>();
+  return (args) => {
+    if (++count > MANY) return;
+    const [now, before] = [parts(args), last];
+    last = now;
+    if (count < MANY) return;
     const [path, is] = [...now].find(([own, text]) => before.get(own) !== text) ?? [];
+    const was = path === undefined ? undefined : before.get(path);
     const why =
-      path === undefined
-        ? "its arguments have other structures"
-        : `${path} is ${is} and was ${before.get(path) ?? "not there"}`;
+      path === undefined ? "its arguments have another structure" : `${path} is ${is} and was ${was ?? "not there"}`;
     // biome-ignore lint/suspicious/noConsole: nothing is wrong, so nothing is thrown; a compiled function has no other way to say it
     console.warn(
       `tidemark: ${name} has been compiled for ${MANY} kinds of arguments; this time ${why}. Each takes time to plan: name the ` +
         "extents that occur with { shapes, axes } and pad to them, or give { programs: 64 } if many are expected",
     );
-  }
+  };
 }

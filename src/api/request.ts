@@ -170,11 +170,8 @@ export function parseCompile(caller: string, options: CompileOptions, more: Opti
   if (!(Number.isInteger(programs) && programs >= 1)) {
     fail("InvalidArgument", `${caller}: programs is ${describe(programs)}`, "give a whole number from 1 on");
   }
-  if (shapes === undefined && (axes !== undefined || pad)) {
-    const help = "give the extents too: { shapes: { T: [64, 128] } }";
-    fail("InvalidArgument", `${caller}: ${pad ? "pad" : "axes"} without shapes`, help);
-  }
-  const family = shapes === undefined ? undefined : { caller, shapes, axes, pad };
+  const isFamily = shapes !== undefined || axes !== undefined || pad;
+  const family = isFamily ? { caller, name: options.name, shapes, axes, pad } : undefined;
   const expectsMany = options.programs !== undefined;
   // operation by operation, so that the one to blame can be named
   return { ...request, programs, expectsMany, family, checkNaN, passes: checkNaN ? pipeline : undefined };

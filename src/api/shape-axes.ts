@@ -30,7 +30,9 @@ export type Lengths<Name extends string = string> = { readonly [name in Name]: T
 export interface ShapeOptions {
   /** The function that has the options. */
   readonly caller: string;
-  readonly shapes: NamedShapes;
+  /** The name that the compiled function was given. */
+  readonly name: string | undefined;
+  readonly shapes: NamedShapes | undefined;
   readonly axes: readonly NamedAxes[] | undefined;
   readonly pad: boolean;
 }
@@ -44,9 +46,10 @@ const isNames = (names: unknown): names is AxisNames =>
 const isExtent = (n: unknown): boolean => Number.isInteger(n) && (n as number) >= 1;
 
 /** Throws unless the extents of every name are different whole numbers; sorts them. @internal */
-export function parseShapes({ caller, shapes }: ShapeOptions): ReadonlyMap<string, readonly number[]> {
+export function parseShapes({ caller, shapes, pad }: ShapeOptions): ReadonlyMap<string, readonly number[]> {
   const example = "give the extents that each name may have: { shapes: { T: [64, 128, 256] } }";
   const wrong = (what: string, help = example): never => fail("InvalidArgument", `${caller}: ${what}`, help);
+  if (shapes === undefined) wrong(`${pad ? "pad" : "axes"} without shapes`);
   if (typeof shapes !== "object" || shapes === null || Array.isArray(shapes))
     wrong(`shapes must be an object, got ${describe(shapes)}`);
   const names = Object.entries(shapes as Readonly<Record<string, unknown>>);
@@ -54,9 +57,11 @@ export function parseShapes({ caller, shapes }: ShapeOptions): ReadonlyMap<strin
   return new Map(
     names.map(([name, extents]) => {
       if (!Array.isArray(extents)) {
-        const isBound = typeof extents === "object" && extents !== null && "max" in extents;
-        const help = "a maximum alone is not supported: list the lengths, and with pad: true others are padded to them";
-        return wrong(`shapes.${name} must be a list, got ${describe(extents)}`, isBound ? help : example);
+        if (typeof extents === "object" && extents !== null && "max" in extents) {
+          const help = "list the lengths that programs are made for; with pad: true shorter ones are padded to them";
+          return wrong(`shapes.${name} gives a maximum, which is not supported`, help);
+        }
+        return wrong(`shapes.${name} must be a list, got ${describe(extents)}`);
       }
       const list = extents as readonly number[];
       if (list.length === 0 || !list.every(isExtent) || new Set(list).size < list.length)
@@ -67,7 +72,7 @@ export function parseShapes({ caller, shapes }: ShapeOptions): ReadonlyMap<strin
 }
 
 /** Throws unless `axes` is a list that has every name. @internal */
-export function requireAxes({ caller, shapes, axes }: ShapeOptions): void {
+export function requireAxes({ caller, shapes = {}, axes }: ShapeOptions): void {
   const names = Object.keys(shapes);
   const example = `say for each argument which axes are ${names.join(", ")}: { axes: [null, [null, "${names[0]}"]] }`;
   if (!Array.isArray(axes)) fail("InvalidArgument", `${caller}: axes must be a list, got ${describe(axes)}`, example);

@@ -24,6 +24,7 @@ import { leafCount, unflatten } from "../trace/tree.ts";
 import { type Maker, typesOf } from "./compile.ts";
 import { spec } from "./create.ts";
 import { currentHost } from "./host.ts";
+import { programCounter } from "./many-programs.ts";
 import { placedFigures } from "./placed-figures.ts";
 import { type Extents, mapNamed, parseShapes, requireAxes, type ShapeOptions } from "./shape-axes.ts";
 import { extentsText, familyText } from "./shape-family-text.ts";
@@ -65,6 +66,7 @@ interface Length {
 /** @internal */
 export class ShapeFamily {
   readonly #fn: AnyFunction;
+  readonly #name: string;
   readonly #options: ShapeOptions;
   readonly #extents: ReadonlyMap<string, readonly number[]>;
   /** Every combination of extents, from the smallest to the largest. */
@@ -75,6 +77,7 @@ export class ShapeFamily {
   /** @param programs how many are kept */
   constructor(fn: AnyFunction, options: ShapeOptions, programs: number) {
     this.#fn = fn;
+    this.#name = options.name ?? (fn.name || "the compiled function");
     this.#options = options;
     this.#extents = parseShapes(options);
     requireAxes(options);
@@ -132,10 +135,6 @@ export class ShapeFamily {
     const members = this.#planAll(maker, maker.kept.target.target, lists, largest);
     const arenaBytes = largestOf(members);
     return { arenaBytes, members, toString: () => familyText({ arenaBytes, members }) };
-  }
-
-  get #name(): string {
-    return this.#fn.name || "the compiled function";
   }
 
   /** The extent of every named dimension, which all tensors agree on. */
@@ -287,6 +286,15 @@ function paddedTo(own: Tensor, shape: Shape): Tensor {
   return new Tensor(new ArrayStorage(own.dtype, shape, to));
 }
 
-/** Makes the family of a function. @internal */
-export const shapeFamily = (fn: AnyFunction, options: ShapeOptions, programs: number): ShapeFamily =>
-  new ShapeFamily(fn, options, programs);
+/** What compiled functions use for several shapes. @internal */
+export interface ShapeFamilies {
+  familyOf(fn: AnyFunction, options: ShapeOptions, programs: number): ShapeFamily;
+  /** Is told of each program that a function is compiled for; `name` is the function's. */
+  counterOf(name: string): (args: FlatArguments) => void;
+}
+
+/** @internal */
+export const shapeFamilies: ShapeFamilies = {
+  familyOf: (fn, options, programs) => new ShapeFamily(fn, options, programs),
+  counterOf: programCounter,
+};

@@ -3,7 +3,7 @@
  * looked for when it is first needed.
  */
 import { type Host, plainHost } from "../api/host.ts";
-import { shapeFamily } from "../api/shape-family.ts";
+import { shapeFamilies } from "../api/shape-family.ts";
 import { budgetPlanner } from "../compiler/assemble.ts";
 import { loopSupport } from "../compiler/loops.ts";
 import { awaitedTargets } from "../runtime/host.ts";
@@ -30,5 +30,5 @@ export const nodeHost: Host = {
   findSolver,
   planner: budgetPlanner,
   loops: loopSupport,
-  families: shapeFamily,
+  families: shapeFamilies,
 };
