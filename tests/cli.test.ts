@@ -80,6 +80,21 @@ describe("tidemark plan", () => {
     expectRefusal(await tidemark("bench", "gpt2-small"), "TargetUnsupported: gpt2-small needs an arena of");
   });
 
+  it("prints the peak by the extents of a named dimension", async () => {
+    const { code, out } = await tidemark("plan", "gpt", "--shapes", "T=16,8");
+    expect(code).toBe(0);
+    expect(out).toMatch(/^T = 8 +[\d,]+ bytes .*\nT = 16 .* for each more T\none arena of [\d.]+ MiB for all of them/);
+    const family = lastLine((await tidemark("plan", "gpt", "--shapes", "T=8,16", "--json")).out);
+    const single = lastLine((await tidemark("plan", "gpt", "--shapes", "T=16", "--json")).out);
+    expect(family.arenaBytes).toBe(single.arenaBytes);
+    expect((await tidemark("plan", "mlp", "--shapes", "T=8")).err).toContain("mlp names no axes");
+    expect((await tidemark("plan", "gpt", "--shapes", "T:8")).err).toContain("UsageError: --shapes T:8");
+    expect((await tidemark("plan", "gpt", "--shapes", "T=8", "--map")).err).toContain("--shapes with --map");
+    expect((await tidemark("plan", "gpt", "--shapes", "B=8")).err).toContain(
+      "axes names T, which shapes has no extents for",
+    );
+  });
+
   it("explains a value or a buffer", async () => {
     const byPath = await tidemark("plan", "mlp", "--explain", "state.params.layers[0].w");
     expect(byPath.out).toMatch(/^state_params_layers_0_w: f32\[784,512\] is at b\d+\[\d+:\d+\], 1,605,632 bytes\n/);

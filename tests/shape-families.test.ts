@@ -18,6 +18,7 @@ import {
 } from "../src/api/index.ts";
 import { languageModel } from "../src/cli/programs/gpt.ts";
 import { budgetPlanner } from "../src/compiler/assemble.ts";
+import { systemCompiler } from "../src/node/native/compiler.ts";
 import { Arena } from "../src/runtime/arena.ts";
 import { ResidentStorage } from "../src/runtime/resident.ts";
 import { storageOf } from "../src/trace/tensor.ts";
@@ -158,6 +159,29 @@ describe("a family of shapes", () => {
       ...{ shapes: { T: [4] }, axes: [["T"]], pad: true },
     });
     expect(grad((x: Tensor) => f(x))(tensor([1, 2, 3])).toArray()).toEqual([3, 3, 3]);
+  });
+});
+
+const hasCompiler = typeof systemCompiler() !== "string";
+const targets: readonly CompileOptions[] = [
+  { target: "wasm", threads: 2 },
+  ...(hasCompiler ? [{ target: "native" } as const] : []),
+];
+
+describe.each(targets)("a family on $target", (where) => {
+  test("has the bits of single programs, in memory that never moves or grows", () => {
+    const [family, plain] = [
+      compile(train, { ...SHAPES, ...where, donate: [0] }),
+      compile(train, { ...where, donate: [0] }),
+    ];
+    let [[a], [b]] = [family(weights(), rows(8)), plain(weights(), rows(8))];
+    const { arenaBytes } = family.usage();
+    expect(arenaBytes).toBe(family.family(a, rows(8)).arenaBytes);
+    for (const n of [32, 16, 8]) [a, b] = [family(a, rows(n))[0], plain(b, rows(n))[0]];
+    expect(a.data()).toEqual(b.data());
+    expect(family.usage().arenaBytes).toBe(arenaBytes);
+    family.dispose();
+    plain.dispose();
   });
 });
 
