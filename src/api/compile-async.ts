@@ -148,7 +148,8 @@ async function addProgram(
   const { request } = maker;
   watch.check();
   watch.begin("trace");
-  const source = maker.reader.trace(args);
+  // a member of a family may be traced and planned already
+  const source = maker.family?.source(maker.reader.read(args).key) ?? maker.reader.trace(args);
   for (const leaf of source.flat.tensors) requireActive(leaf);
   const wantsBetter = (options.refine ?? true) && options.effort === undefined && isQuick(request.memory);
   let entry: Entry;
