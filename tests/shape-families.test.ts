@@ -169,7 +169,7 @@ const targets: readonly CompileOptions[] = [
 ];
 
 describe.each(targets)("a family on $target", (where) => {
-  test("has the bits of single programs, in memory that never moves or grows", () => {
+  test("has the bits of single programs, in an arena that never grows", () => {
     const [family, plain] = [
       compile(train, { ...SHAPES, ...where, donate: [0] }),
       compile(train, { ...where, donate: [0] }),
