@@ -53,6 +53,7 @@ export { dropout } from "./dropout.ts";
 export * from "./einsum.ts";
 export * from "./elementwise.ts";
 export type { AbortSignalLike } from "./event-loop.ts";
+export { type FileBytes, loadBytes, type SaveBytesOptions, saveBytes } from "./file-bytes.ts";
 export { type ArgNums, type AuxOptions, type GradOf, type GradOptions, grad, valueAndGrad } from "./grad.ts";
 export { type GroupedMatmulOptions, groupedMatmul } from "./grouped.ts";
 export * from "./image.ts";
@@ -79,6 +80,7 @@ export { fromMessage, type TreeMessage, toMessage } from "./message.ts";
 export * from "./modes.ts";
 export type { Place } from "./mutation.ts";
 export * from "./normalize.ts";
+export { loadNpy, loadNpz, saveNpy, saveNpz } from "./numpy-files.ts";
 export type { Axes, TensorLike } from "./operands.ts";
 export type { PlanInfo } from "./plan-info.ts";
 export * from "./pool.ts";
@@ -107,6 +109,7 @@ export {
 export { scope } from "./scope.ts";
 export * from "./search.ts";
 export * from "./shape.ts";
+export { loadShards, type OpenShard } from "./shards.ts";
 export {
   argsort,
   median,
