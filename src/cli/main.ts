@@ -15,6 +15,7 @@ import { build } from "./commands/build.ts";
 import { calibrate } from "./commands/calibrate.ts";
 import { curve } from "./commands/curve.ts";
 import { doctor } from "./commands/doctor.ts";
+import { importCommand } from "./commands/import.ts";
 import { opt } from "./commands/opt.ts";
 import { pack } from "./commands/pack.ts";
 import { plan } from "./commands/plan.ts";
@@ -29,7 +30,8 @@ import { withProgress } from "./progress.ts";
 import { asUserError } from "./thrown.ts";
 
 const COMMANDS: readonly Command[] = [
-  ...[plan, view, playground, bench, build, curve, trace, opt, pack, remat, revolve, calibrate, doctor],
+  ...[plan, view, playground, bench, build, curve, trace, importCommand],
+  ...[opt, pack, remat, revolve, calibrate, doctor],
 ];
 
 /** The package's version; its manifest is two levels up from here, in the sources and in the published package. */

@@ -17,7 +17,7 @@ interface Conversion {
 }
 
 /** 1 sign bit, 5 exponent bits with bias 15, 10 fraction bits. */
-function halfToNumber(bits: number): number {
+export function halfToNumber(bits: number): number {
   const [exponent, fraction] = [(bits >> 10) & 0x1f, bits & 0x3ff];
   const sign = bits & 0x8000 ? -1 : 1;
   if (exponent === 0) return sign * fraction * 2 ** -24;
@@ -28,7 +28,7 @@ function halfToNumber(bits: number): number {
 const WORD = new DataView(new ArrayBuffer(4));
 
 /** The upper half of an f32. */
-function brainToNumber(bits: number): number {
+export function brainToNumber(bits: number): number {
   WORD.setUint32(0, bits << 16);
   return WORD.getFloat32(0);
 }
