@@ -7,12 +7,14 @@ import { readFile } from "node:fs/promises";
 import { dirname, extname, join, sep } from "node:path";
 import { TidemarkError } from "../base/errors.ts";
 import type { OnnxOptions } from "../exchange/onnx/read.ts";
+import type { Pt2Options } from "../exchange/pt2/read.ts";
 import type { ImportedModel } from "../exchange/shared/model.ts";
 
-export interface ReadModelOptions extends OnnxOptions {}
+export interface ReadModelOptions extends OnnxOptions, Pick<Pt2Options, "unknown"> {}
 
 /**
- * A model from an ONNX file (`.onnx`), as a function with its parameters as a tree; weights in files beside it are found.
+ * A model from an ONNX file (`.onnx`) or an exported PyTorch program (`.pt2`), as a function with its parameters as a tree; weights of ONNX
+ * models in files beside them are found.
  *
  * @example
  * import { readModel } from "tidemark/node";
@@ -28,13 +30,21 @@ export async function readModel(path: string, options: ReadModelOptions = {}): P
   const file = await bytesOf(path);
   try {
     if (kind === ".onnx") {
+      const { unknown: _, ...onnx } = options;
       const { readOnnx } = await import("../exchange/onnx/read.ts");
-      return readOnnx(file, { external: (location) => besideModel(path, location), ...options });
+      return readOnnx(file, { external: (location) => besideModel(path, location), ...onnx });
+    }
+    if (kind === ".pt2") {
+      const { readPt2 } = await import("../exchange/pt2/read.ts");
+      const { floats, unknown } = options;
+      return readPt2(file, { ...(floats ? { floats: "f32" } : {}), ...(unknown ? { unknown } : {}) });
     }
   } catch (error) {
     throw withPath(path, error);
   }
-  throw new TidemarkError("InvalidArgument", `${path} is no model that can be read`, { help: "give an .onnx file" });
+  throw new TidemarkError("InvalidArgument", `${path} is no model that can be read`, {
+    help: "give an .onnx or a .pt2 file",
+  });
 }
 
 async function bytesOf(path: string): Promise<Uint8Array> {

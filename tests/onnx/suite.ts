@@ -112,6 +112,25 @@ function runBound(data: SuiteData, binding: Binding): readonly Tensor[] {
   return model.outputs.map((name) => results[name] as Tensor);
 }
 
+/** Operators that draw: the expected numbers are those of NumPy's generator, so what holds of every draw is checked. */
+const DRAWS: readonly string[] = ["Bernoulli", "RandomUniformLike"];
+const isDrawn = ({ operators, name }: SuiteCase): boolean =>
+  operators.some((operator) => DRAWS.includes(operator)) || /test_training_dropout(?!.*zero_ratio)/.test(name);
+
+/** Of draws: types and shapes; bernoulli draws are 0 or 1; a dropped element is 0, and another is x / (1 - rate) with one rate. */
+function checkDraws(data: SuiteData, results: readonly Tensor[]): Outcome {
+  const shapes = data.outputs.every(({ shape }, i) => shape.join() === results[i]?.shape.join());
+  const given = Array.from([...data.inputs.values()][0]?.values as ArrayLike<number>, Number);
+  const [made, expected] = [results[0]?.data() ?? [], data.outputs[0]?.values as ArrayLike<number>];
+  const scales = new Set(
+    Array.from(expected, (y, i) => (y === 0 ? 0 : Math.fround(y / (given[i] as number)).toFixed(4))),
+  );
+  const isKnown = (x: number, i: number): boolean =>
+    x === 0 || x === 1 || scales.has(Math.fround(x / (given[i] as number)).toFixed(4));
+  const passed = shapes && Array.from(made).every(isKnown);
+  return passed ? { passed, error: 0 } : { passed, error: Number.NaN, message: "a draw that cannot be" };
+}
+
 export function runCase(one: SuiteCase): Outcome {
   let message = "";
   const data = tryData(one);
@@ -119,7 +138,7 @@ export function runCase(one: SuiteCase): Outcome {
   for (const binding of BINDINGS) {
     try {
       const results = runBound(data, binding);
-      const found = compare(results, data.outputs);
+      const found = isDrawn(one) ? checkDraws(data, results) : compare(results, data.outputs);
       return { ...found, binding };
     } catch (error) {
       message = (error as Error).message.split("\n")[0] ?? "";

@@ -73,7 +73,8 @@ function clip(call: Call): Tensor {
     return value.known && value.known.values.length === 1 ? Number(value.known.values[0]) : value.tensor;
   };
   const [lo, hi] = [bound(1, "min"), bound(2, "max")];
-  if (typeof lo === "number" && typeof hi === "number" && lo <= hi && isFloat(x.dtype)) return t.clamp(x, lo, hi);
+  // mostly relu6, whose derivative is 0 at the bounds
+  if (typeof lo === "number" && typeof hi === "number" && lo <= hi && isFloat(x.dtype)) return t.hardTanh(x, lo, hi);
   const raised = lo === null ? x : t.maximum(x, lo);
   return hi === null ? raised : t.minimum(raised, hi);
 }

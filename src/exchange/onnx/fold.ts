@@ -3,6 +3,7 @@
  * inputs given, all of it is computed here and no part of it reaches the program. A fold that gives null leaves the node to its operator.
  */
 
+import { invariant } from "../../base/invariant.ts";
 import type { OnnxElement } from "../../formats/onnx-tensor.ts";
 import { elementsOf, type Shape } from "../../ir/type.ts";
 import type { Call } from "./call.ts";
@@ -13,6 +14,7 @@ import {
   expanded,
   itemsOf,
   knownOf,
+  MOST_RESULTS,
   positions,
   reduceKnown,
   stridesOf,
@@ -61,6 +63,7 @@ const reduced =
 
 /** Elements of x at positions of its own, one for each position of a shape. */
 function selected(x: Known, shape: Shape, at: (position: readonly number[]) => readonly number[]): Known {
+  invariant(elementsOf(shape) <= MOST_RESULTS, () => "a large result was not left to its operator");
   const strides = stridesOf(x.shape);
   const items = itemsOf(x.values);
   const chosen = [...positions(shape)].map((position) => {
@@ -134,7 +137,7 @@ export function partsOf(call: Call, extent: number, outputs: number): readonly n
   return Array.from({ length: outputs }, (_, i) => Math.max(0, Math.min(size, extent - i * size)));
 }
 
-function gathered(call: Call, x: Known, indices: Known): Known {
+function gathered(call: Call, x: Known, indices: Known): Known | null {
   const axis = call.axis(call.int("axis", 0), x.shape.length);
   const extent = x.shape[axis] as number;
   const rows = wholes(indices).map((i) => (i < 0 ? i + extent : i));
@@ -142,6 +145,7 @@ function gathered(call: Call, x: Known, indices: Known): Known {
   if (wrong !== undefined) call.fail(`index ${wrong} of an axis of ${extent}`);
   const inner = indices.shape.length;
   const shape = [...x.shape.slice(0, axis), ...indices.shape, ...x.shape.slice(axis + 1)];
+  if (elementsOf(shape) > MOST_RESULTS) return null;
   const strides = stridesOf(indices.shape);
   return selected(x, shape, (position) => {
     const number = strides.reduce((sum, stride, k) => sum + (position[axis + k] as number) * stride, 0);
@@ -257,6 +261,7 @@ export const FOLDS: Readonly<Record<string, Fold>> = {
   Where: (call, [p, a, b]) => {
     if (!p || !a || !b) return null;
     const shape = broadcastKnown(call, [p.shape, a.shape, b.shape]);
+    if (elementsOf(shape) > MOST_RESULTS) return null;
     const [flags, yes, no] = [expanded(p, shape), expanded(a, shape), expanded(b, shape)];
     return knownOf(
       a.type,

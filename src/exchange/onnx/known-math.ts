@@ -79,12 +79,16 @@ export interface Arithmetic {
   readonly float: (...x: number[]) => number;
 }
 
-/** A function of elements, broadcast; `result` is the type of the result where it is not that of the first operand. */
-export function eachKnown(call: Call, inputs: readonly Known[], by: Arithmetic, result?: OnnxElement): Known {
+/** Larger results than this are data, whatever they are made from. */
+export const MOST_RESULTS = 1 << 20;
+
+/** A function of elements, broadcast; null where the result would be large; `result` is the type of the result where it is not that of the first operand. */
+export function eachKnown(call: Call, inputs: readonly Known[], by: Arithmetic, result?: OnnxElement): Known | null {
   const shape = broadcastKnown(
     call,
     inputs.map((known) => known.shape),
   );
+  if (elementsOf(shape) > MOST_RESULTS) return null;
   const type = inputs.at(-1)?.type ?? "int64";
   const columns = inputs.map((known) => expanded(known, shape));
   const { whole } = by;

@@ -127,7 +127,9 @@ function adam(call: Call): readonly Tensor[] {
   const [rate, time] = [call.x(0), t.cast(call.x(1), call.x(0).dtype)];
   const [alpha, beta] = [call.float("alpha", 0.9), call.float("beta", 0.999)];
   const after = call.float("norm_coefficient_post", 0);
-  const power = (base: number): Tensor => t.pow(t.full([], base, rate.dtype), time);
+  // where there was no step yet the rate is used as it is, and what is not used must be finite
+  const counted = t.maximum(time, 1);
+  const power = (base: number): Tensor => t.pow(t.full([], base, rate.dtype), counted);
   const corrected = t.div(t.mul(rate, t.sqrt(t.sub(1, power(beta)))), t.sub(1, power(alpha)));
   const used = t.where(t.greater(time, 0), corrected, rate);
   return steps(call, 2, (x, g, [v, h]) => {
