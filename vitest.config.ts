@@ -23,6 +23,7 @@ const WORKERS = 2;
 /** Minutes of processor time: `npm run test:slow` runs them. */
 export const SLOW = [
   "tests/budget-order.test.ts",
+  "tests/models-of-others-all.test.ts",
   "tests/remat.test.ts",
   "tests/resident-memory.test.ts",
   "tests/strips-programs.test.ts",

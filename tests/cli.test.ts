@@ -416,6 +416,7 @@ describe("the command line", () => {
       "build",
       "curve",
       "trace",
+      "import",
       "opt",
       "pack",
       "remat",

@@ -52,7 +52,7 @@ function help(): string {
     "commands:",
     ...COMMANDS.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),
     "",
-    "PROGRAM is a module (.js, .mjs, .ts) that exports `program`, a graph (.ir), or one of the built-in programs:",
+    "PROGRAM is a module (.js, .mjs, .ts) that exports `program`, a graph (.ir), a model (.onnx, .pt2), or one of the built-in programs:",
     ...programs,
     "",
     `A module has ${LOAD_SECONDS} seconds to load; ${LOAD_VARIABLE} sets another limit.`,

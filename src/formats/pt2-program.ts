@@ -139,10 +139,10 @@ export function sizeOf(json: unknown): Pt2Size {
   throw badArchive(`the program has the size ${JSON.stringify(json)}`);
 }
 
-const typeFrom = (json: Json): Pt2TensorType => ({
-  dtype: Number(json.dtype),
-  sizes: (Array.isArray(json.sizes) ? json.sizes : []).map(sizeOf),
-});
+function typeFrom(json: Json): Pt2TensorType {
+  if (!Array.isArray(json.sizes)) throw badArchive(`the program has a tensor of sizes ${JSON.stringify(json.sizes)}`);
+  return { dtype: Number(json.dtype), sizes: json.sizes.map(sizeOf) };
+}
 
 function rangesOf(json: unknown): Pt2Program["ranges"] {
   const entries = Object.entries((json ?? {}) as Json).map(([name, range]) => {

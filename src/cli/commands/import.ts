@@ -10,7 +10,7 @@ import { type Arguments, type Command, type Io, sizeOf, usageError, writeJson } 
 import { checkModel, type ModelCheck } from "../model-check.ts";
 
 const DETAILS = [
-  "MODEL is an .onnx file. Without --io it lists inputs, results and parameters.",
+  "MODEL is an .onnx or a .pt2 file. Without --io it lists inputs, results and parameters.",
   "With --io it runs the model on recorded inputs, as safetensors: `input` (or one for each input by its name), `output`, and",
   "optionally `weight` and `loss`, where loss = mean(output * weight) + 0.1 * mean(output * output); without a weight the loss is",
   "mean(output * output). With --grads it compares gradients of that loss by the names of the parameters.",

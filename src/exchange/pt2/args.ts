@@ -61,7 +61,8 @@ export class Args {
 
   #value(name: string): Value {
     return (
-      this.#around.lookup(name) ?? this.fail(`it needs ${name}, which nothing before it computes`, "the program is damaged")
+      this.#around.lookup(name) ??
+      this.fail(`it needs ${name}, which nothing before it computes`, "the program is damaged")
     );
   }
 
@@ -73,29 +74,39 @@ export class Args {
       case "as_none":
         return null;
       case "as_tensor":
-        return this.#value(String((value as Json).name));
+        return this.#tensor(value);
       case "as_tensors":
-        return (value as readonly Json[]).map(({ name }) => this.#value(String(name)));
+        return this.#list(value).map((one) => this.#tensor(one));
       case "as_optional_tensors":
-        return (value as readonly Json[]).map((one) => {
-          return one.as_tensor ? this.#value(String((one.as_tensor as Json).name)) : null;
-        });
+        return this.#list(value).map((one) =>
+          (one as Json | null)?.as_tensor ? this.#tensor((one as Json).as_tensor) : null,
+        );
       case "as_sym_int":
       case "as_sym_float":
       case "as_sym_bool":
-        return this.#symbol(value as Json);
+        return this.#symbol(value);
       case "as_sym_ints":
       case "as_sym_floats":
-        return (value as readonly Json[]).map((one) => this.#symbol(one));
+        return this.#list(value).map((one) => this.#symbol(one));
       default:
         return value;
     }
   }
 
+  #list(value: unknown): readonly unknown[] {
+    return Array.isArray(value) ? value : this.fail(`it has ${JSON.stringify(value)} where a list is expected`);
+  }
+
+  #tensor(value: unknown): Value {
+    const name = (value as Json | null)?.name;
+    return typeof name === "string" ? this.#value(name) : this.fail(`it has the tensor ${JSON.stringify(value)}`);
+  }
+
   /** A number that is written, or computed by an earlier node. */
-  #symbol(json: Json): unknown {
+  #symbol(value: unknown): unknown {
+    const json = (value ?? {}) as Json;
     if (typeof json.as_name === "string") return this.#value(json.as_name);
-    return json.as_int ?? json.as_float ?? json.as_bool ?? this.fail(`it has the number ${JSON.stringify(json)}`);
+    return json.as_int ?? json.as_float ?? json.as_bool ?? this.fail(`it has the number ${JSON.stringify(value)}`);
   }
 
   get(name: string): unknown {

@@ -1,7 +1,7 @@
 /** @file ATen operations of networks: products, convolutions, pooling, normalisations, attention, losses, images, dropout. */
 import * as t from "../../api/functions.ts";
 import { at } from "../../base/invariant.ts";
-import { type FloatType, isBool } from "../../kernel/dtype.ts";
+import { bytesOf, type FloatType, isBool } from "../../kernel/dtype.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 import { averagePool, maxPool, maxPoolWithPositions, type Pooling } from "../shared/pooling.ts";
 import { cubic, LINEAR, resampled, type Taps, tapsAt } from "../shared/resample.ts";
@@ -152,7 +152,7 @@ function rmsNorm(args: Args): Tensor {
   const x = args.t("input");
   const count = args.ns("normalized_shape").length;
   const axes = x.shape.map((_, axis) => axis).slice(x.rank - count);
-  const y = t.rmsNorm(x, { axes, eps: args.n("eps", x.dtype === "f64" ? 2 ** -52 : 2 ** -23) });
+  const y = t.rmsNorm(x, { axes, eps: args.n("eps", 2 ** (bytesOf(x.dtype) > 4 ? -52 : -23)) });
   const weight = args.maybe("weight");
   return weight ? t.mul(y, weight) : y;
 }

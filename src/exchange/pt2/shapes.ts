@@ -2,7 +2,7 @@
 import * as t from "../../api/functions.ts";
 import { at } from "../../base/invariant.ts";
 import { elementsOf, type Shape } from "../../ir/type.ts";
-import { type DType, isFloat } from "../../kernel/dtype.ts";
+import { type DType, isBool, isFloat } from "../../kernel/dtype.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 import type { Args, Operator, Value } from "./args.ts";
 import { as, floats, numbers } from "./promote.ts";
@@ -172,7 +172,7 @@ const filledWith =
   (args) => {
     const dtype = args.dtype() ?? usual(args);
     const number = value(args);
-    return t.cast(t.full(shape(args), number, dtype === "bool" ? "i32" : dtype), dtype);
+    return t.cast(t.full(shape(args), number, isBool(dtype) ? "i32" : dtype), dtype);
   };
 const sized = (args: Args): Shape => args.ns("size");
 const like = (args: Args): Shape => args.t("self").shape;
@@ -200,7 +200,7 @@ function diff(args: Args): Tensor {
   for (let i = 0; i < args.n("n", 1); i++) {
     const extent = at(y.shape, axis);
     const [after, before] = [t.slice(y, along(y, axis, [1, extent])), t.slice(y, along(y, axis, [0, extent - 1]))];
-    y = y.dtype === "bool" ? t.notEqual(after, before) : t.sub(after, before);
+    y = isBool(y.dtype) ? t.notEqual(after, before) : t.sub(after, before);
   }
   return y;
 }
@@ -234,7 +234,7 @@ const reduction =
   };
 
 const same = (x: Tensor): Tensor => x;
-const truth = (x: Tensor): Tensor => (x.dtype === "bool" ? x : t.notEqual(x, 0));
+const truth = (x: Tensor): Tensor => (isBool(x.dtype) ? x : t.notEqual(x, 0));
 
 /** Of the whole tensor, or along an axis with positions. */
 const extremum =
