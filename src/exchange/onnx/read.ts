@@ -51,16 +51,15 @@ const NEWEST_OPSET = 25;
  * A model from an ONNX file. `apply` follows its graph with operations of this library.
  *
  * @example
- * import { grad } from "tidemark";
+ * import { grad, tensor } from "tidemark";
  * import { readOnnx } from "tidemark/onnx";
  *
- * declare const file: Uint8Array;
- * declare const image: import("tidemark").Tensor;
- * function train() {
- *   const model = readOnnx(file);
- *   return grad((params: typeof model.params) => model.apply(params, [image]).output!.square().mean())(model.params);
- * }
- * console.log(typeof train); // function
+ * // y = w · x with w = [3]
+ * const text = "CAg6TAoQCgF4CgF3EgF5IgNNdWw6ABIFZ3JhcGgqDQgBEAFCAXdKBAAAQEBaEAoBeBILCgkIARIFCgMSAW5iEAoBeRILCgkIARIFCgMSAW5CBAoAEBI=";
+ * const model = readOnnx(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)));
+ * console.log(model.apply(model.params, [tensor([1, 2])]).y?.toArray()); // [3, 6]
+ * const g = grad((params: typeof model.params) => model.apply(params, [tensor([1, 2])]).y!.sum())(model.params);
+ * console.log(g.w?.toArray()); // [3]
  */
 export function readOnnx(file: Uint8Array, options: OnnxOptions = {}): ImportedModel {
   requireOptions("readOnnx", options, OPTIONS);
