@@ -20,6 +20,15 @@ export type Pt2Size = number | string;
 export interface Pt2TensorType {
   readonly dtype: number;
   readonly sizes: readonly Pt2Size[];
+  /** Of its storage in PyTorch, in elements; null where one is open. */
+  readonly strides: readonly number[] | null;
+}
+
+/** A graph inside of a node. */
+export interface Pt2Region {
+  readonly inputs: readonly string[];
+  readonly outputs: readonly string[];
+  readonly nodes: readonly Pt2Node[];
 }
 
 export type InputKind = "parameter" | "buffer" | "tensor_constant" | "user_input";
@@ -98,6 +107,22 @@ function nodeOf(json: Json): Pt2Node {
   };
 }
 
+/** The graph of an argument. */
+export function regionOf(argument: unknown): Pt2Region {
+  const graph = objectOf((argument as Json | null)?.graph, "a graph inside of a node");
+  const names = (list: unknown): readonly string[] =>
+    listOf(list, "values of a graph").map((one) => {
+      const name = tensorName(one);
+      if (name === null) throw badArchive("a graph inside of a node has a value that is no tensor");
+      return name;
+    });
+  return {
+    inputs: names(graph.inputs),
+    outputs: names(graph.outputs),
+    nodes: listOf(graph.nodes, "nodes").map(nodeOf),
+  };
+}
+
 const onlyEntry = (json: Json): readonly [string, Json] => {
   const [entry] = Object.entries(json);
   if (!entry) throw badArchive("the signature has an empty entry");
@@ -141,7 +166,9 @@ export function sizeOf(json: unknown): Pt2Size {
 
 function typeFrom(json: Json): Pt2TensorType {
   if (!Array.isArray(json.sizes)) throw badArchive(`the program has a tensor of sizes ${JSON.stringify(json.sizes)}`);
-  return { dtype: Number(json.dtype), sizes: json.sizes.map(sizeOf) };
+  const strides = (Array.isArray(json.strides) ? json.strides : []).map(sizeOf);
+  const isKnown = strides.every((stride) => typeof stride === "number");
+  return { dtype: Number(json.dtype), sizes: json.sizes.map(sizeOf), strides: isKnown ? strides : null };
 }
 
 function rangesOf(json: unknown): Pt2Program["ranges"] {

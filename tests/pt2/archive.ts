@@ -61,7 +61,7 @@ export function partsOf(of: ProgramJson): { name: string; bytes: Uint8Array }[] 
     graph_module: {
       graph: {
         nodes: of.nodes.map(({ target, inputs, outputs }) => ({
-          target: `torch.ops.aten.${target}`,
+          target: target.startsWith("torch.") ? target : `torch.ops.aten.${target}`,
           inputs: Object.entries(inputs).map(([name, arg]) => ({ name, arg, kind: 1 })),
           outputs: outputs.map(named),
           metadata: {},

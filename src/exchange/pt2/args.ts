@@ -2,7 +2,14 @@
 import { TidemarkError } from "../../base/errors.ts";
 import { dtypeInMemory } from "../../formats/elements.ts";
 import { torchType } from "../../formats/pt2-archive.ts";
-import type { Pt2Argument, Pt2Node } from "../../formats/pt2-program.ts";
+import {
+  type Pt2Argument,
+  type Pt2Node,
+  type Pt2Region,
+  type Pt2TensorType,
+  regionOf,
+  tensorName,
+} from "../../formats/pt2-program.ts";
 import type { DType } from "../../kernel/dtype.ts";
 import { sourceLocation } from "../../trace/source-location.ts";
 import { Tensor } from "../../trace/tensor.ts";
@@ -15,8 +22,12 @@ export interface Surroundings {
   lookup(name: string): Value | undefined;
   /** A key for random numbers that no other node gets. */
   key(): Tensor;
+  /** The recorded type of a value. */
+  type(name: string): Pt2TensorType | undefined;
   /** Whether something reads a result of the node, by its position. */
   isUsed(result: number): boolean;
+  /** The results of a graph inside of the node. */
+  follow(region: Pt2Region, inputs: readonly Value[]): readonly Value[];
 }
 
 type Json = Readonly<Record<string, unknown>>;
@@ -42,6 +53,17 @@ export class Args {
 
   isUsed(result: number): boolean {
     return this.#around.isUsed(result);
+  }
+
+  /** The strides that a tensor has in PyTorch; null where they are not recorded. */
+  strides(name: string): readonly number[] | null {
+    const value = tensorName(this.#named.get(name));
+    return value === null ? null : (this.#around.type(value)?.strides ?? null);
+  }
+
+  /** The results of the graph that is the argument at a position. */
+  follow(i: number, inputs: readonly Value[]): readonly Value[] {
+    return this.#around.follow(regionOf(this.at(i)), inputs);
   }
 
   fail(summary: string, help?: string): never {

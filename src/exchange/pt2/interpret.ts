@@ -4,7 +4,7 @@
  */
 import * as t from "../../api/functions.ts";
 import { TidemarkError, withLocation } from "../../base/errors.ts";
-import type { Pt2Argument, Pt2Node, Pt2Program } from "../../formats/pt2-program.ts";
+import type { Pt2Argument, Pt2Node, Pt2Program, Pt2Region } from "../../formats/pt2-program.ts";
 import { tensorName } from "../../formats/pt2-program.ts";
 import { evaluateSize, parseSize } from "../../formats/size-expression.ts";
 import { isFloat } from "../../kernel/dtype.ts";
@@ -50,29 +50,54 @@ function namesRead(program: Pt2Program): ReadonlySet<string> {
 
 /** The values of a program's results by their names in the graph. */
 export function follow(run: Run): (name: string) => Value | undefined {
-  const { program } = run;
   const values = new Map<string, Value>(run.given);
-  const read = namesRead(program);
-  const parts = new Set<string>();
-  let draws = 0;
-  for (const node of program.nodes) {
-    const names = definedBy(node.outputs);
-    const args = new Args(node, {
-      lookup: (name) => values.get(name),
-      key: () => t.random.foldIn(run.key, draws++),
-      isUsed: (i) => read.has(names[i] ?? ""),
-    });
-    const made = atNode(node, () => applied(args, run));
-    define(names, made, values, node);
-    const self = tensorName(node.inputs[0]?.arg);
-    if (isPartView(node.target)) for (const name of names) if (name !== null) parts.add(name);
-    if (!changes(node.target) || self === null) continue;
-    if (parts.has(self))
-      args.fail(`it changes ${self}, a part of another tensor`, "export the model after run_decompositions()");
-    const [first] = names;
-    if (first !== null && first !== undefined) values.set(self, values.get(first) as Value);
-  }
+  const state: State = { run, values, read: namesRead(run.program), parts: new Set(), draws: { count: 0 } };
+  for (const node of run.program.nodes) followNode(node, state);
   return (name) => values.get(name);
+}
+
+interface State {
+  readonly run: Run;
+  readonly values: Map<string, Value>;
+  readonly read: ReadonlySet<string>;
+  /** Values that are parts of others. */
+  readonly parts: Set<string>;
+  readonly draws: { count: number };
+}
+
+function followNode(node: Pt2Node, state: State): void {
+  const { run, values, read, parts, draws } = state;
+  const names = definedBy(node.outputs);
+  const args = new Args(node, {
+    lookup: (name) => values.get(name),
+    type: (name) => run.program.types.get(name),
+    key: () => t.random.foldIn(run.key, draws.count++),
+    isUsed: (i) => read.has(names[i] ?? ""),
+    follow: (region, inputs) => followRegion(region, inputs, state),
+  });
+  define(
+    names,
+    atNode(node, () => applied(args, run)),
+    values,
+    node,
+  );
+  const self = tensorName(node.inputs[0]?.arg);
+  if (isPartView(node.target)) for (const name of names) if (name !== null) parts.add(name);
+  if (!changes(node.target) || self === null) return;
+  if (parts.has(self)) {
+    args.fail(`it changes ${self}, a part of another tensor`, "export the model after run_decompositions()");
+  }
+  const [first] = names;
+  if (first !== null && first !== undefined) values.set(self, values.get(first) as Value);
+}
+
+/** A graph inside of a node, whose names are its own. */
+function followRegion(region: Pt2Region, inputs: readonly Value[], state: State): readonly Value[] {
+  const values = new Map<string, Value>(region.inputs.map((name, i) => [name, inputs[i] as Value]));
+  const everything = { has: () => true } as unknown as ReadonlySet<string>;
+  const inner: State = { ...state, values, read: everything, parts: new Set() };
+  for (const node of region.nodes) followNode(node, inner);
+  return region.outputs.map((name) => values.get(name) as Value);
 }
 
 function applied(args: Args, run: Run): Value | null {

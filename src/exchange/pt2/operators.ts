@@ -1,12 +1,22 @@
 /** @file All ATen operations that are known, by name; overloads of one name differ in their arguments, which are looked at by name. */
+import * as t from "../../api/functions.ts";
+import { Tensor } from "../../trace/tensor.ts";
 import type { Args, Operator, Value } from "./args.ts";
+import { BACKWARD } from "./backward.ts";
 import { INDEXING } from "./indexing.ts";
 import { NETWORKS } from "./networks.ts";
 import { POINTWISE } from "./pointwise.ts";
 import { RECURRENT } from "./recurrent.ts";
 import { SHAPES } from "./shapes.ts";
 
-const ATEN: Readonly<Record<string, Operator>> = { ...INDEXING, ...NETWORKS, ...POINTWISE, ...RECURRENT, ...SHAPES };
+const ATEN: Readonly<Record<string, Operator>> = {
+  ...BACKWARD,
+  ...INDEXING,
+  ...NETWORKS,
+  ...POINTWISE,
+  ...RECURRENT,
+  ...SHAPES,
+};
 
 /** Checks of sizes and types, which are known here. */
 const CHECKS: readonly string[] = [
@@ -68,7 +78,17 @@ export const changes = (target: string): boolean =>
 const VIEWS = ["select", "slice", "narrow", "unbind", "split", "split_with_sizes", "chunk", "expand", "diagonal"];
 export const isPartView = (target: string): boolean => VIEWS.includes(nameOf(target));
 
+/** A part of a program that was traced with or without gradients. */
+const gradientMode: Operator = (args) => {
+  const inputs = args.node.inputs.slice(2).map((_, i) => args.at(i + 2) as Value);
+  const results = args.follow(1, inputs);
+  return args.at(0) === false
+    ? (results.map((value) => (value instanceof Tensor ? t.stopGradient(value) : value)) as Value)
+    : (results as Value);
+};
+
 export function operatorOf(target: string): Operator | undefined {
+  if (target === "torch.ops.higher_order.wrap_with_set_grad_enabled") return gradientMode;
   if (target.startsWith("_operator.")) return python(target.slice("_operator.".length));
   if (target.startsWith("torch.sym_")) return SIZES[target.slice("torch.".length)];
   if (!target.startsWith("torch.ops.aten.")) return undefined;

@@ -165,6 +165,41 @@ const edges =
     return t.pad(x, widths, mode);
   };
 
+/** Elements in the order of their storage in PyTorch, which is that of their strides. */
+function inStorageOrder(args: Args, x: Tensor): Tensor {
+  const strides = args.strides("self") ?? [];
+  const axes = x.shape.map((_, axis) => axis);
+  const order = [...axes].sort((a, b) => (strides[b] ?? 0) - (strides[a] ?? 0) || a - b);
+  const isDense = order.every((axis, k) => {
+    const behind = elementsOf(order.slice(k + 1).map((a) => at(x.shape, a)));
+    return at(x.shape, axis) === 1 || strides[axis] === behind;
+  });
+  if (!isDense) args.fail("a view of a tensor with gaps in its storage", "export the model with contiguous tensors");
+  return t.reshape(order.every((axis, k) => axis === k) ? x : t.transpose(x, order), [x.elements]);
+}
+
+/** Elements of a storage by strides; where they are all of it in some order of axes, nothing is read twice. */
+function asStrided(args: Args): Tensor {
+  const flat = inStorageOrder(args, args.t("self"));
+  const [size, stride, offset] = [args.ns("size"), args.ns("stride"), args.maybeN("storage_offset") ?? 0];
+  const order = size.map((_, axis) => axis).sort((a, b) => at(stride, b) - at(stride, a) || a - b);
+  const extents = order.map((axis) => at(size, axis));
+  const isWhole = order.every(
+    (axis, k) => at(size, axis) === 1 || at(stride, axis) === elementsOf(extents.slice(k + 1)),
+  );
+  if (isWhole && offset === 0 && elementsOf(size) === flat.elements) {
+    const back = size.map((_, axis) => order.indexOf(axis));
+    return t.transpose(t.reshape(flat, extents), back);
+  }
+  const places = Int32Array.from({ length: elementsOf(size) }, (_, i) => {
+    return size.reduce((sum, extent, axis) => {
+      const position = Math.floor(i / elementsOf(size.slice(axis + 1))) % extent;
+      return sum + position * at(stride, axis);
+    }, offset);
+  });
+  return t.reshape(t.take(flat, t.tensor(places)), size);
+}
+
 // ---- made from nothing --------------------------------------------------------------------------------------------
 
 const filledWith =
@@ -325,6 +360,7 @@ export const SHAPES: Readonly<Record<string, Operator>> = {
       args.ns("dims").map((axis) => args.axis(axis, args.t("self").rank)),
     ),
   roll: (args) => t.roll(args.t("self"), args.ns("shifts"), args.ns("dims")),
+  as_strided: asStrided,
   constant_pad_nd: padConstant,
   pad: padConstant,
   reflection_pad1d: edges("reflect"),
@@ -354,6 +390,8 @@ export const SHAPES: Readonly<Record<string, Operator>> = {
   zeros_like: filledWith(() => 0, like, own),
   ones_like: filledWith(() => 1, like, own),
   full_like: filledWith(value, like, own),
+  empty_permuted: filledWith(() => 0, sized, f32),
+  empty_strided: filledWith(() => 0, sized, f32),
   empty_like: filledWith(() => 0, like, own),
   new_zeros: filledWith(() => 0, sized, own),
   new_ones: filledWith(() => 1, sized, own),
