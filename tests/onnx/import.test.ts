@@ -196,6 +196,66 @@ describe("an ONNX model", () => {
   });
 });
 
+describe("operators of newer sets", () => {
+  const value = (name: string, shape: number[]) => ({ name, type: FLOAT, shape });
+  const one = (
+    kind: string,
+    given: Record<string, Tensor>,
+    attributes: NodeParts["attributes"] = {},
+    weights: GraphParts["weights"] = [],
+  ): unknown => {
+    const names = [...Object.keys(given), ...(weights ?? []).map(({ name }) => name as string)];
+    const inputs = Object.entries(given).map(([name, v]) => value(name, [...v.shape]));
+    const file = model({ opset: 23, nodes: [node(kind, names, ["y"], attributes)], inputs, outputs: [y], weights });
+    const read = readOnnx(file, { parameters: () => false });
+    return read.apply({}, given).y?.toArray();
+  };
+
+  it("compute what their definitions say", () => {
+    const v = tensor([[[[1, 2, 3, 4]]]]);
+    const [cos, sin] = [tensor([[[0, 1]]]), tensor([[[1, 0]]])];
+    expect(one("RotaryEmbedding", { v, cos, sin })).toEqual([[[[-3, 2, 1, 4]]]]);
+    expect(one("RotaryEmbedding", { v, cos, sin }, { interleaved: 1 })).toEqual([[[[-2, 1, 3, 4]]]]);
+    expect(one("LpPool", { v: tensor([[[3, 4, 0, 5]]]) }, { kernel_shape: [2], strides: [2] })).toEqual([[[5, 5]]]);
+    const sizes = [whole("size", 1, 1, 1, 2)];
+    const theta = tensor([
+      [
+        [1, 0, 0.5],
+        [0, 1, 0],
+      ],
+    ]);
+    expect(one("AffineGrid", { theta }, { align_corners: 1 }, sizes)).toEqual([
+      [
+        [
+          [-0.5, 0],
+          [1.5, 0],
+        ],
+      ],
+    ]);
+    const columns = tensor([
+      [
+        [1, 2],
+        [3, 4],
+      ],
+    ]);
+    expect(one("Col2Im", { columns }, {}, [whole("image", 1, 3), whole("block", 1, 2)])).toEqual([[[[1, 5, 4]]]]);
+    expect(one("RMSNormalization", { v: tensor([[3, 4]]), scale: tensor([1, 2]) }, { epsilon: { float: 0 } })).toEqual([
+      [Math.fround(3 / Math.sqrt(12.5)), Math.fround(8 / Math.sqrt(12.5))],
+    ]);
+    expect(one("Swish", { v: tensor([0, 1]) })).toEqual([0, Math.fround(1 / (1 + Math.exp(-1)))]);
+    const q = tensor([
+      [
+        [
+          [1, 0],
+          [0, 1],
+        ],
+      ],
+    ]);
+    const attended = one("Attention", { q, k: q, v: tensor([[[[1], [3]]]]) }, { is_causal: 1 }) as number[][][][];
+    expect(attended[0]?.[0]?.[0]).toEqual([1]);
+  });
+});
+
 describe("weights in another file", () => {
   const weight = (external: Record<string, string>) => ({ name: "w", type: FLOAT, shape: [4], data: [], external });
   const file = (external: Record<string, string>): Uint8Array =>

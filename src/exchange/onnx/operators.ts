@@ -5,6 +5,7 @@ import { CONTROL } from "./control.ts";
 import { ELEMENTWISE } from "./elementwise.ts";
 import { IMAGES } from "./image.ts";
 import { INDEXING } from "./indexing.ts";
+import { NEWER } from "./newer.ts";
 import { NORMALIZATIONS } from "./normalize.ts";
 import { RANDOM, TRAINING } from "./random.ts";
 import { RECURRENT } from "./recurrent.ts";
@@ -17,6 +18,7 @@ const USUAL: Readonly<Record<string, Operator>> = {
   ...ELEMENTWISE,
   ...IMAGES,
   ...INDEXING,
+  ...NEWER,
   ...NORMALIZATIONS,
   ...RANDOM,
   ...RECURRENT,

@@ -7,7 +7,7 @@ import { averagePool, maxPool, maxPoolWithPositions, type Pooling } from "../sha
 import type { Call, Operator } from "./call.ts";
 
 /** Where windows go, as attributes say. */
-function windowsOf(call: Call, x: Tensor, window: readonly number[]): Pooling {
+export function windowsOf(call: Call, x: Tensor, window: readonly number[]): Pooling {
   const axes = window.length;
   const stride = call.ints("strides") ?? window.map(() => 1);
   const dilation = call.ints("dilations") ?? window.map(() => 1);
