@@ -51,11 +51,7 @@ describe("operations of PyTorch", () => {
   it("read and write at positions", () => {
     const m = arange(6).cast("f32").reshape([2, 3]);
     expect(
-      one(
-        "slice.Tensor",
-        { self: m },
-        { dim: { as_int: 1 }, start: { as_int: -2 }, end: { as_int: 2 ** 63 } },
-      ),
+      one("slice.Tensor", { self: m }, { dim: { as_int: 1 }, start: { as_int: -2 }, end: { as_int: 2 ** 63 } }),
     ).toEqual([
       [1, 2],
       [4, 5],

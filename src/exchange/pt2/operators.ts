@@ -3,6 +3,7 @@ import * as t from "../../api/functions.ts";
 import { Tensor } from "../../trace/tensor.ts";
 import type { Args, Operator, Value } from "./args.ts";
 import { BACKWARD } from "./backward.ts";
+import { FURTHER } from "./further.ts";
 import { INDEXING } from "./indexing.ts";
 import { NETWORKS } from "./networks.ts";
 import { POINTWISE } from "./pointwise.ts";
@@ -11,6 +12,7 @@ import { SHAPES } from "./shapes.ts";
 
 const ATEN: Readonly<Record<string, Operator>> = {
   ...BACKWARD,
+  ...FURTHER,
   ...INDEXING,
   ...NETWORKS,
   ...POINTWISE,
