@@ -1,6 +1,6 @@
 /**
- * @file What the tests need from the system: Chromium, for the page, a C compiler, for the target `native`, and a Vulkan driver that
- * needs no GPU, for the target `webgpu`. Installed here where that is allowed (root, apt); where it is not, the tests that need them
+ * @file What the tests need from the system: Chromium, for the page, a C compiler, for the target `native`, the operator tests of
+ * ONNX, and a Vulkan driver that needs no GPU, for the target `webgpu`. Installed here where that is allowed (root, apt); where it is not, the tests that need them
  * skip with a word, and fail when CI is set.
  */
 import { execFileSync, spawnSync } from "node:child_process";
