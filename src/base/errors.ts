@@ -24,6 +24,7 @@ export type ErrorCode =
   | "InvalidGraph"
   | "InvalidPlan"
   | "PlanInfeasible"
+  | "PoolExhausted"
   | "TargetUnsupported"
   | "StorageError"
   | "InvalidFile"

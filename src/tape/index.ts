@@ -1,0 +1,5 @@
+/** @file `tidemark/tape`: programs that are decided as they run, and the pools that they take memory from. */
+
+export { Pool, type PoolBlock, type PoolOptions, type PoolStats } from "../pool/pool.ts";
+export { largestBlocks } from "../pool/refusal.ts";
+export { poolSnapshot } from "../pool/snapshot.ts";
