@@ -62,8 +62,9 @@ export interface PoolBlock {
 
 export class Pool {
   readonly name: string;
-  readonly limitBytes: number;
-  readonly events: PoolEvents | null;
+  /** A lower one holds from the next time that the top moves. */
+  limitBytes: number;
+  events: PoolEvents | null = null;
   readonly #reserve: (bytes: number) => void;
   #address = new Float64Array(256);
   #bytes = new Float64Array(256);
@@ -95,8 +96,13 @@ export class Pool {
     this.name = name;
     this.limitBytes = limitBytes;
     this.#reserve = reserve ?? (() => undefined);
-    this.events = history > 0 ? recorder(history) : null;
+    this.record(history);
     this.#free = new FreeBlocks({ address: this.#address, bytes: this.#bytes });
+  }
+
+  /** From now on the last `most` allocations and frees are remembered; 0: none. */
+  record(most: number): void {
+    this.events = most > 0 ? recorder(most) : null;
   }
 
   /** A number for what a block is for: a source line, for instance. Tags are kept as long as the pool. */

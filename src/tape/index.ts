@@ -3,3 +3,4 @@
 export { Pool, type PoolBlock, type PoolOptions, type PoolStats } from "../pool/pool.ts";
 export { largestBlocks } from "../pool/refusal.ts";
 export { poolSnapshot } from "../pool/snapshot.ts";
+export { type GradientOptions, type Tape, type TapeCounts, type TapeOptions, tape, tapeCounts } from "./run.ts";

@@ -172,6 +172,8 @@ export class Tensor {
   #read(what: string): TypedArray {
     const state = this.#state;
     if (!("trace" in state)) return state.read();
+    const known = state.trace.elements(this);
+    if (known) return known;
     if (state.number) throw notConstant(what, state.number);
     const constant = state.trace.isConstant(state.cell.value);
     const why = constant ? ": operations on constants inside a traced function are traced too" : "";

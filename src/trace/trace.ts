@@ -21,7 +21,7 @@ import { full } from "../ops/create.ts";
 import { addToCell, type Cell, currentValue, newRoot, newView, writeCell } from "./cell.ts";
 import { explained, requireDepth } from "./recursion.ts";
 import { sourceLocation } from "./source-location.ts";
-import type { TensorStorage } from "./storage.ts";
+import type { TensorStorage, TypedArray } from "./storage.ts";
 import { storageOf, Tensor, type TracedNumber, type TracedState } from "./tensor.ts";
 
 /** A number among the arguments that became a parameter of an element type. */
@@ -86,8 +86,8 @@ export class Trace {
   /** How often each name of a part was used. */
   readonly #scopes = new Map<string, number>();
 
-  constructor(name: string) {
-    this.build = new Build(name);
+  constructor(name: string, build: Build = new Build(name)) {
+    this.build = build;
     // Nodes of a traced function belong to the part of the program that calls it.
     this.build.scope = currentTrace()?.build.scope;
     this.build.within = currentTrace()?.build.within;
@@ -193,6 +193,11 @@ export class Trace {
     this.#captured.set(key, value);
     this.captures.push({ value, tensor });
     return value;
+  }
+
+  /** The elements of a tensor of this trace, where they can be had while it is recorded: on a tape (tape/tape.ts). */
+  elements(_: Tensor): TypedArray | null {
+    return null;
   }
 
   /** Whether a value of this trace is a number among the arguments of the compiled function, here or further out. */

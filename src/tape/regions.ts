@@ -1,0 +1,136 @@
+/**
+ * @file Runs of operations that come again. A run is written as whole numbers that are equal for equal runs, whatever values they are applied to:
+ *
+ *   signature, replay, operands: the n-th operation of the run (and which result), or the n-th value from outside; which results are needed
+ *
+ * so that what was compiled for one run serves all that have the same code. A run of one operation is compiled when it first comes, a
+ * longer one when it comes the second time.
+ */
+import { Build } from "../ir/build.ts";
+import type { Value } from "../ir/graph.ts";
+import type { Log } from "./log.ts";
+import type { PoolProgram, TapeMemory } from "./memory.ts";
+
+/** A run as code, and what it is applied to. */
+export interface Run {
+  readonly entries: readonly number[];
+  readonly code: readonly number[];
+  /** Values from outside, in the order of their first use. */
+  readonly inputs: readonly number[];
+  /** Values that are needed afterwards, in order. */
+  readonly outputs: readonly number[];
+  readonly hash: number;
+}
+
+/** `isNeeded` says which values are read after the run, from how often they are read inside. */
+export function runOf(
+  log: Log,
+  entries: readonly number[],
+  isNeeded: (value: number, readsInside: number) => boolean,
+): Run {
+  const code: number[] = [];
+  const inputs: number[] = [];
+  const outputs: number[] = [];
+  /** Of values that are made inside: their number among those; of values from outside: -1 - their number. */
+  const places = new Map<number, number>();
+  const reads = new Map<number, number>();
+  let made = 0;
+  let hash = 17;
+  const push = (word: number): void => {
+    code.push(word);
+    hash = Math.imul(hash ^ word, 0x01000193);
+    hash ^= hash >>> 15;
+  };
+  for (const entry of entries) {
+    const { number, inputTypes, outputTypes } = log.signatureOf(entry);
+    push(number);
+    push(log.replay[entry] as number);
+    for (let i = 0; i < inputTypes.length; i++) {
+      const value = log.inputAt(entry, i);
+      let place = places.get(value);
+      if (place === undefined) {
+        place = -1 - inputs.length;
+        inputs.push(value);
+        places.set(value, place);
+      }
+      reads.set(value, (reads.get(value) ?? 0) + 1);
+      push(place);
+    }
+    const first = log.firstOutput[entry] as number;
+    for (let i = 0; i < outputTypes.length; i++) places.set(first + i, made++);
+  }
+  for (const entry of entries) {
+    const first = log.firstOutput[entry] as number;
+    for (let i = 0; i < log.signatureOf(entry).outputTypes.length; i++) {
+      if (!isNeeded(first + i, reads.get(first + i) ?? 0)) continue;
+      push(places.get(first + i) as number);
+      outputs.push(first + i);
+    }
+  }
+  return { entries, code, inputs, outputs, hash };
+}
+
+function sameCode(a: readonly number[], b: Int32Array): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
+
+interface Region {
+  readonly code: Int32Array;
+  readonly program: PoolProgram;
+}
+
+/** Runs that were seen and not compiled, of which only hashes are kept; and compiled programs. */
+const MOST_SEEN = 65536;
+
+export class Regions {
+  readonly #memory: TapeMemory;
+  readonly #compiled = new Map<number, Region[]>();
+  #seen = new Set<number>();
+  compiledRuns = 0;
+
+  constructor(memory: TapeMemory) {
+    this.#memory = memory;
+  }
+
+  /** The program of a run, if there is one by now; compiles it if it is time for that. */
+  programOf(log: Log, run: Run): PoolProgram | null {
+    const known = this.#compiled.get(run.hash);
+    const found = known?.find(({ code }) => sameCode(run.code, code));
+    if (found) return found.program;
+    if (run.entries.length > 1 && !this.#isSecond(run.hash)) return null;
+    const program = this.#memory.load(graphOf(log, run));
+    if (!program) return null;
+    this.compiledRuns += 1;
+    const region = { code: Int32Array.from(run.code), program };
+    if (known) known.push(region);
+    else this.#compiled.set(run.hash, [region]);
+    return program;
+  }
+
+  #isSecond(hash: number): boolean {
+    if (this.#seen.delete(hash)) return true;
+    if (this.#seen.size >= MOST_SEEN) this.#seen = new Set();
+    this.#seen.add(hash);
+    return false;
+  }
+}
+
+/** The run as a graph from its inputs to its outputs. */
+export function graphOf(log: Log, { entries, inputs, outputs }: Run): ReturnType<Build["finish"]> {
+  const b = new Build(entries.length === 1 ? log.signatureOf(entries[0] as number).op.name : "region");
+  const values = new Map<number, Value>();
+  for (const input of inputs) values.set(input, b.param(log.typeOf(input)));
+  for (const entry of entries) {
+    const { op, attrs, regions, inputTypes } = log.signatureOf(entry);
+    const operands = inputTypes.map((_, i) => values.get(log.inputAt(entry, i)) as Value);
+    const replay = log.replay[entry] as number;
+    const made = b.callAll(op, operands, attrs, { regions, replay, where: log.lineOf(entry) });
+    const first = log.firstOutput[entry] as number;
+    made.forEach((value, i) => {
+      values.set(first + i, value);
+    });
+  }
+  return b.finish(outputs.map((output) => values.get(output) as Value));
+}
