@@ -14,17 +14,17 @@ import type { Pool } from "../pool/pool.ts";
 import type { Cuts } from "./cuts.ts";
 import { EXECUTED, type Log, STAYS } from "./log.ts";
 import type { PoolProgram, TapeMemory } from "./memory.ts";
-import { type Regions, type Run, runOf } from "./regions.ts";
+import { type CompiledRuns, type Run, runOf } from "./runs.ts";
 
 /** What computes, for all tapes. */
 export interface Engine {
   readonly memory: TapeMemory;
-  readonly regions: Regions;
+  readonly runs: CompiledRuns;
   readonly cuts: Cuts;
   /** Whether runs of several operations are compiled as one. */
-  usesRegions: boolean;
+  compilesRuns: boolean;
   /** Operations that ran by themselves, and within compiled runs. */
-  readonly counts: { single: number; inRegions: number; recomputed: number };
+  readonly counts: { single: number; inRuns: number; recomputed: number };
 }
 
 /** Elements of values from outside. */
@@ -132,6 +132,7 @@ export class Evaluation {
 
   #noteRecomputed(entry: number): void {
     const log = this.#log;
+    if (log.signatureOf(entry).isCheap) return;
     this.#engine.counts.recomputed += 1;
     const first = log.firstOutput[entry] as number;
     for (let i = 0; i < log.signatureOf(entry).outputTypes.length; i++) this.#mark(first + i, STAYS);
@@ -162,29 +163,30 @@ export class Evaluation {
   /** Entries as runs: all of them where they came before in this order, else in pieces that came before, else one by one. */
   *#pieces(entries: readonly number[], isNeeded: IsNeeded): Generator<Piece> {
     if (entries.length === 0) return;
-    const { usesRegions, regions, cuts, counts } = this.#engine;
+    const { compilesRuns, runs, cuts, counts } = this.#engine;
     const log = this.#log;
-    const whole = usesRegions && entries.length <= MOST_OPERATIONS ? this.#known(entries, isNeeded) : null;
+    const whole = compilesRuns && entries.length <= MOST_OPERATIONS ? this.#known(entries, isNeeded) : null;
     if (whole) {
-      counts.inRegions += entries.length;
+      counts.inRuns += entries.length;
       yield whole;
       return;
     }
-    const ends = usesRegions && entries.length > 1 ? cuts.of(log, entries) : [entries.length];
+    const ends = compilesRuns && entries.length > 1 ? cuts.of(log, entries) : [entries.length];
     let start = 0;
     for (const end of ends) {
       const part = entries.slice(start, end);
       start = end;
-      const known = usesRegions && part.length > 1 && part.length < entries.length ? this.#known(part, isNeeded) : null;
+      const known =
+        compilesRuns && part.length > 1 && part.length < entries.length ? this.#known(part, isNeeded) : null;
       if (known) {
-        counts.inRegions += part.length;
+        counts.inRuns += part.length;
         yield known;
         continue;
       }
       counts.single += part.length;
       for (const entry of part) {
         const run = runOf(log, [entry], isNeeded);
-        const program = regions.programOf(log, run);
+        const program = runs.programOf(log, run);
         invariant(program, () => `${log.signatureOf(entry).op.name} has too many operands`);
         yield { run, program };
       }
@@ -193,7 +195,7 @@ export class Evaluation {
 
   #known(entries: readonly number[], isNeeded: IsNeeded): Piece | null {
     const run = runOf(this.#log, entries, isNeeded);
-    const program = this.#engine.regions.programOf(this.#log, run);
+    const program = this.#engine.runs.programOf(this.#log, run);
     return program && { run, program };
   }
 
@@ -251,7 +253,7 @@ export class Evaluation {
     invariant(entry < 0, () => `value ${value} of ${log.signatureOf(entry).op.name} was not computed`);
     const { memory } = this.#engine;
     const type = log.typeOf(value);
-    const block = memory.pool.allocate(byteLength(type));
+    const block = memory.pool.allocate(byteLength(type), memory.pool.tag("from outside of the tape"));
     memory.write(block, type, this.#leafData(value));
     this.#blocks.share(block);
     log.block[value] = block;

@@ -12,7 +12,7 @@ import { at } from "../base/invariant.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
 import type { TensorType } from "../ir/type.ts";
-import type { Signature, Signatures } from "./signatures.ts";
+import { inputBit, type Signature, type Signatures } from "./signatures.ts";
 
 /** Marks of entries. */
 export const EXECUTED = 1;
@@ -55,6 +55,8 @@ export class Log {
   /** Reverses still to come that read it. */
   saves: Int32Array = int32(256);
   valueMarks: Uint8Array = uint8(256);
+  /** Whether what reverses of new entries would read is kept; if not, they compute it again. */
+  keepsForReverse = true;
   readonly lines: string[] = [""];
   readonly #lineNumbers = new Map<string, number>();
   readonly #numbers = new Map<Value, number>();
@@ -109,16 +111,18 @@ export class Log {
     this.line[entry] = this.#lineNumber(node.where);
     this.marks[entry] = 0;
     while (this.#inputs + inputs.length > this.inputs.length) this.inputs = longer(this.inputs, int32);
-    let active = 0;
-    for (const value of inputs) {
+    let mask = 0;
+    for (let i = 0; i < inputs.length; i++) {
+      const value = inputs[i] as Value;
       const number = this.#numbers.get(value) as number;
       this.inputs[this.#inputs++] = number;
       this.readers[number] = (this.readers[number] as number) + 1;
-      active |= (this.valueMarks[number] as number) & ACTIVE;
+      if ((this.valueMarks[number] as number) & ACTIVE) mask |= inputBit(i);
     }
     this.entries += 1;
-    for (const value of outputs) this.#addValue(value, entry, active);
-    if (active) this.#countSaves(entry, 1);
+    if (!this.keepsForReverse) mask = 0;
+    for (const value of outputs) this.#addValue(value, entry, mask === 0 ? 0 : ACTIVE);
+    if (mask !== 0) this.#countSaves(entry, mask, 1);
     return entry;
   }
 
@@ -127,19 +131,34 @@ export class Log {
     const marks = this.marks[entry] as number;
     if (marks & REVERSED) return;
     this.marks[entry] = marks | REVERSED;
-    this.#countSaves(entry, -1);
+    let mask = 0;
+    for (let i = 0; i < this.signatureOf(entry).inputTypes.length; i++) {
+      if ((this.valueMarks[this.inputAt(entry, i)] as number) & ACTIVE) mask |= inputBit(i);
+    }
+    this.#countSaves(entry, mask, -1);
   }
 
-  #countSaves(entry: number, by: number): void {
-    const { savedInputs, savedOutputs } = this.signatureOf(entry);
-    for (const i of savedInputs) {
-      const value = this.inputAt(entry, i);
-      this.saves[value] = Math.max(0, (this.saves[value] as number) + by);
+  /** Nothing has a gradient but what is marked from now on. */
+  forgetActive(): void {
+    this.valueMarks.fill(0);
+    this.saves.fill(0);
+  }
+
+  #countSaves(entry: number, mask: number, by: number): void {
+    const { inputs, outputs } = this.signatureOf(entry).saved(mask);
+    for (const i of inputs) this.#countSave(this.inputAt(entry, i), by);
+    for (const i of outputs) this.#countSave((this.firstOutput[entry] as number) + i, by);
+  }
+
+  /** In place of what costs nothing to recompute, what it is computed from is saved. */
+  #countSave(value: number, by: number): void {
+    const producer = this.producer[value] as number;
+    if (producer >= 0 && this.signatureOf(producer).isCheap) {
+      const inputs = this.signatureOf(producer).inputTypes.length;
+      for (let i = 0; i < inputs; i++) this.#countSave(this.inputAt(producer, i), by);
+      return;
     }
-    for (const i of savedOutputs) {
-      const value = (this.firstOutput[entry] as number) + i;
-      this.saves[value] = Math.max(0, (this.saves[value] as number) + by);
-    }
+    this.saves[value] = Math.max(0, (this.saves[value] as number) + by);
   }
 
   #addValue(value: Value, producer: number, marks = 0): void {

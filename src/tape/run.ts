@@ -18,7 +18,7 @@ import { Cuts } from "./cuts.ts";
 import type { Engine } from "./evaluate.ts";
 import { Log } from "./log.ts";
 import { TapeMemory } from "./memory.ts";
-import { Regions } from "./regions.ts";
+import { CompiledRuns } from "./runs.ts";
 import { Signatures } from "./signatures.ts";
 import { TapeTrace } from "./tape.ts";
 
@@ -26,19 +26,19 @@ export interface TapeOptions {
   /** The most memory that values of the tape may take: `"64MiB"`; default: what the target has. */
   readonly memory?: string | number;
   /** Whether runs of operations that come again are compiled as one; default: true. Bits are the same. */
-  readonly regions?: boolean;
+  readonly compileRuns?: boolean;
   /** Allocations that are remembered for `snapshot()`; default: none. */
   readonly history?: number;
 }
 
-const OPTIONS: OptionKinds<TapeOptions> = { memory: "anything", regions: "a boolean", history: "a number" };
+const OPTIONS: OptionKinds<TapeOptions> = { memory: "anything", compileRuns: "a boolean", history: "a number" };
 
 /** What runs by itself and what in compiled runs, since the library was loaded. */
 export interface TapeCounts {
-  /** Operations that ran one by one. */
+  /** Operations that ran by themselves. */
   readonly single: number;
   /** Operations that ran within compiled runs. */
-  readonly inRegions: number;
+  readonly inRuns: number;
   /** Operations that ran a second time, for values that had been given back. */
   readonly recomputed: number;
   /** Programs that were compiled, of one operation and of several. */
@@ -71,7 +71,7 @@ export interface GradientOptions {
 
 const GRADIENT_OPTIONS: OptionKinds<GradientOptions> = { cotangent: "anything" };
 
-/** Signatures above which everything that is kept between tapes is made anew: programs that never repeat would fill memory. */
+/** Signatures above which everything that is kept between tapes is dropped: programs that never repeat would fill memory. */
 const MOST_SIGNATURES = 20_000;
 
 interface KeptEngine extends Engine {
@@ -85,9 +85,9 @@ let kept: KeptEngine | null = null;
 function newEngine(): KeptEngine {
   const memory = new TapeMemory(wasmTarget());
   return {
-    ...{ memory, regions: new Regions(memory), cuts: new Cuts(), signatures: new Signatures() },
-    counts: { single: 0, inRegions: 0, recomputed: 0 },
-    usesRegions: true,
+    ...{ memory, runs: new CompiledRuns(memory), cuts: new Cuts(), signatures: new Signatures() },
+    counts: { single: 0, inRuns: 0, recomputed: 0 },
+    compilesRuns: true,
     running: 0,
   };
 }
@@ -99,8 +99,8 @@ function engineNow(): KeptEngine {
 
 /** How much of what tapes did ran in compiled runs. */
 export function tapeCounts(): TapeCounts {
-  const { counts, regions } = engineNow();
-  return { ...counts, programs: regions.compiledRuns };
+  const { counts, runs } = engineNow();
+  return { ...counts, programs: runs.compiledRuns };
 }
 
 /**
@@ -126,7 +126,9 @@ export function tape<R>(fn: (tape: Tape) => R, options: TapeOptions = {}): R {
   const engine = engineNow();
   const before = settingsOf(engine);
   applyOptions(engine, options);
-  const trace = new TapeTrace(engine, new Log(engine.signatures));
+  // lines are for those who look at memory, or may run out of it
+  const hasLines = options.memory !== undefined || options.history !== undefined;
+  const trace = new TapeTrace(engine, new Log(engine.signatures), hasLines);
   engine.running += 1;
   try {
     return trace.run(() => resultOf(trace, fn(tapeOf(trace, engine))));
@@ -149,23 +151,26 @@ function requireNoTrace(): void {
 
 interface Settings {
   readonly limitBytes: number;
-  readonly usesRegions: boolean;
+  readonly compilesRuns: boolean;
 }
 
-const settingsOf = ({ memory, usesRegions }: Engine): Settings => ({ limitBytes: memory.pool.limitBytes, usesRegions });
+const settingsOf = ({ memory, compilesRuns }: Engine): Settings => ({
+  limitBytes: memory.pool.limitBytes,
+  compilesRuns,
+});
 
-function applyOptions(engine: KeptEngine, { memory, regions, history = 0 }: TapeOptions): void {
+function applyOptions(engine: KeptEngine, { memory, compileRuns, history = 0 }: TapeOptions): void {
   const { pool } = engine.memory;
   if (memory !== undefined) pool.limitBytes = Math.min(pool.limitBytes, parseBytes(memory));
-  if (regions !== undefined) engine.usesRegions = regions;
+  if (compileRuns !== undefined) engine.compilesRuns = compileRuns;
   if (engine.running > 0) return;
   pool.resetPeak();
   pool.record(history);
 }
 
-function restore(engine: Engine, { limitBytes, usesRegions }: Settings): void {
+function restore(engine: Engine, { limitBytes, compilesRuns }: Settings): void {
   engine.memory.pool.limitBytes = limitBytes;
-  engine.usesRegions = usesRegions;
+  engine.compilesRuns = compilesRuns;
 }
 
 /** What the function returned, with tensors of the tape as concrete ones. */

@@ -9,7 +9,7 @@ import { Build } from "../ir/build.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { structuralKey } from "../ir/hash.ts";
 import type { AnyOp, Attrs } from "../ir/op.ts";
-import { type TensorType, typeText } from "../ir/type.ts";
+import { byteLength, type TensorType, typeText } from "../ir/type.ts";
 import { nodesFor } from "../ir/walk.ts";
 import { isFloat } from "../kernel/dtype.ts";
 
@@ -35,8 +35,10 @@ export class Signature {
   readonly regions: readonly Graph[];
   readonly inputTypes: readonly TensorType[];
   readonly outputTypes: readonly TensorType[];
+  /** It costs next to nothing and makes nothing smaller: its result is recomputed where it would have to be kept. */
+  readonly isCheap: boolean;
   readonly #reverses = new Map<string, ReverseRule | null>();
-  #saved: { readonly inputs: readonly number[]; readonly outputs: readonly number[] } | undefined;
+  readonly #saved = new Map<number, Saved>();
 
   constructor(number: number, { op, attrs, regions, inputs, outputs }: Node) {
     this.number = number;
@@ -45,15 +47,22 @@ export class Signature {
     this.regions = regions;
     this.inputTypes = inputs.map(({ type }) => type);
     this.outputTypes = outputs.map(({ type }) => type);
+    const bytes = (types: readonly TensorType[]): number => types.reduce((sum, type) => sum + byteLength(type), 0);
+    const isFree = op.lower.kind === "map" && op.lower.fusion === "always";
+    this.isCheap = isFree && bytes(this.inputTypes) <= bytes(this.outputTypes);
   }
 
-  /** Inputs that its reverse reads where every input needs a gradient. */
-  get savedInputs(): readonly number[] {
-    return this.#savedReads().inputs;
-  }
-
-  get savedOutputs(): readonly number[] {
-    return this.#savedReads().outputs;
+  /** What its reverse reads where the inputs whose bits are in `mask` need gradients; the 31st stands for all further ones. */
+  saved(mask: number): Saved {
+    const known = this.#saved.get(mask);
+    if (known) return known;
+    const active = this.inputTypes.flatMap(({ dtype }, i) => (isFloat(dtype) && mask & inputBit(i) ? [i] : []));
+    const reads = this.reverse(active)?.reads ?? [];
+    const of = (kind: Read["kind"]): readonly number[] =>
+      reads.filter((read) => read.kind === kind).map(({ index }) => index);
+    const made = { inputs: of("input"), outputs: of("output") };
+    this.#saved.set(mask, made);
+    return made;
   }
 
   /** The reverse for the inputs in `active`, in order; null where no gradient flows through it. */
@@ -65,17 +74,15 @@ export class Signature {
     this.#reverses.set(key, made);
     return made;
   }
-
-  #savedReads(): { readonly inputs: readonly number[]; readonly outputs: readonly number[] } {
-    if (this.#saved) return this.#saved;
-    const all = this.inputTypes.flatMap(({ dtype }, i) => (isFloat(dtype) ? [i] : []));
-    const reads = this.reverse(all)?.reads ?? [];
-    const of = (kind: Read["kind"]): readonly number[] =>
-      reads.filter((read) => read.kind === kind).map(({ index }) => index);
-    this.#saved = { inputs: of("input"), outputs: of("output") };
-    return this.#saved;
-  }
 }
+
+/** Inputs and outputs of an entry. */
+export interface Saved {
+  readonly inputs: readonly number[];
+  readonly outputs: readonly number[];
+}
+
+export const inputBit = (input: number): number => 1 << Math.min(input, 30);
 
 /** All signatures of a process. */
 export class Signatures {

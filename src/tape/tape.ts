@@ -7,10 +7,11 @@
  * Gradients are recorded on the same tape, by the reverses of operations in reverse order; they are differentiated like anything else.
  * Everything lives in the pool of tapes until the tape ends; what the function returns is copied out.
  */
-import { TidemarkError } from "../base/errors.ts";
+import { TidemarkError, withLocation } from "../base/errors.ts";
 import { at, invariant } from "../base/invariant.ts";
-import { Build } from "../ir/build.ts";
+import { Build, type NodeOptions } from "../ir/build.ts";
 import type { Node, Value } from "../ir/graph.ts";
+import type { OpDef } from "../ir/op.ts";
 import { type Shape, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { type DType, elementWriter, isFloat, type TypedArray } from "../kernel/dtype.ts";
 import { broadcast } from "../ops/broadcast.ts";
@@ -50,10 +51,13 @@ export class TapeTrace extends Trace {
   /** Elements that were read: most are read to decide, some several times. */
   #lastRead: { readonly value: Value; readonly data: TypedArray } | null = null;
   #watches = false;
+  readonly #hasLines: boolean;
 
-  constructor(engine: Engine, log: Log) {
+  /** @param hasLines whether the user's line is looked up for every operation, which takes longer than recording it */
+  constructor(engine: Engine, log: Log, hasLines: boolean) {
     super("tape", new LogBuild(log));
     this.log = log;
+    this.#hasLines = hasLines;
     this.#engine = engine;
     this.#evaluation = new Evaluation(log, engine, (value) => {
       const fill = this.#data.get(value);
@@ -76,6 +80,23 @@ export class TapeTrace extends Trace {
         help: "a traced tensor has no elements yet: run the tape outside of compile, grad and their kin, on concrete tensors",
       },
     );
+  }
+
+  override line(): string | undefined {
+    return this.#hasLines ? super.line() : undefined;
+  }
+
+  override record<A>(
+    op: OpDef<A>,
+    inputs: readonly Tensor[],
+    attrs: NoInfer<A>,
+    options?: NodeOptions,
+  ): readonly Tensor[] {
+    try {
+      return super.record(op, inputs, attrs, options);
+    } catch (error) {
+      throw withLocation(error, sourceLocation());
+    }
   }
 
   /** A constant is data, so that a program serves all numbers. */
@@ -106,7 +127,7 @@ export class TapeTrace extends Trace {
   watch(tensors: readonly Tensor[]): void {
     if (!this.#watches) {
       this.#watches = true;
-      this.log.valueMarks.fill(0);
+      this.log.forgetActive();
     }
     for (const tensor of tensors) this.#mark(this.lift(tensor));
   }
@@ -141,6 +162,8 @@ export class TapeTrace extends Trace {
     const last = log.producer[target] as number;
     const phase = build.phase;
     build.phase = "backward";
+    // few differentiate gradients again; for those who do, what that reads is recomputed
+    log.keepsForReverse = false;
     for (let entry = last; entry >= 0; entry--) {
       const first = log.firstOutput[entry] as number;
       const signature = log.signatureOf(entry);
@@ -166,6 +189,7 @@ export class TapeTrace extends Trace {
     }
     build.where = undefined;
     build.phase = phase;
+    log.keepsForReverse = true;
     return sums;
   }
 

@@ -121,6 +121,11 @@ export class Trace {
     }
   }
 
+  /** The user's line, for what is recorded now. */
+  line(): string | undefined {
+    return lineNow();
+  }
+
   get finished(): boolean {
     return this.#finished;
   }
@@ -224,7 +229,7 @@ export class Trace {
 
   /** Appends a node. */
   record<A>(op: OpDef<A>, inputs: readonly Tensor[], attrs: NoInfer<A>, options: NodeOptions = {}): readonly Tensor[] {
-    const where = lineNow();
+    const where = this.line();
     const values = inputs.map((tensor) => this.lift(tensor));
     const outputs = this.build.callAll(op, values, attrs, { where, ...options });
     if (!op.view) return outputs.map((value) => this.#tensor(newRoot(value), where));
@@ -239,24 +244,25 @@ export class Trace {
   /** A tensor of one value throughout; those of one type and value are one node of the graph. */
   constant(dtype: DType, shape: Shape, value: number): Tensor {
     const key = `${dtype}[${shape.join(",")}] ${Object.is(value, -0) ? "-0" : value}`;
-    const known = this.#constants.get(key) ?? this.build.call(full, [], { dtype, shape, value }, { where: lineNow() });
+    const known =
+      this.#constants.get(key) ?? this.build.call(full, [], { dtype, shape, value }, { where: this.line() });
     this.#constants.set(key, known);
     return this.#tensor(newRoot(known), undefined);
   }
 
   /** A new tensor with the current value of another; one from outside is captured. */
   copy(tensor: Tensor): Tensor {
-    return this.#tensor(newRoot(this.lift(tensor)), lineNow());
+    return this.#tensor(newRoot(this.lift(tensor)), this.line());
   }
 
   /** Makes a tensor of this trace, and all views of it and of its base, stand for new elements. */
   assign(tensor: Tensor, elements: Tensor): void {
-    writeCell(this.build, this.#ownCell(tensor), this.lift(elements), lineNow());
+    writeCell(this.build, this.#ownCell(tensor), this.lift(elements), this.line());
   }
 
   /** The same for adding. */
   increase(tensor: Tensor, addend: Tensor): void {
-    addToCell(this.build, this.#ownCell(tensor), this.lift(addend), lineNow());
+    addToCell(this.build, this.#ownCell(tensor), this.lift(addend), this.line());
   }
 
   #ownCell({ traced }: Tensor): Cell {
@@ -269,7 +275,7 @@ export class Trace {
    * over, one that is used again is copied.
    */
   inline(graph: Graph, inputs: readonly Tensor[], use: "once" | "again" = "again"): readonly Tensor[] {
-    const where = lineNow();
+    const where = this.line();
     const values = inputs.map((tensor) => this.lift(tensor));
     const offset = this.#replays;
     const nodes = graph.nodes.map((node) => {
@@ -306,8 +312,9 @@ const lineNow = (): string | undefined => (oneLine ? oneLine.where : sourceLocat
 
 /** Records all of `body`, which is the library's, under the user's line that called it: looked up once, not for each node. */
 export function atOneLine<T>(body: () => T): T {
-  if (!currentTrace() || oneLine) return body();
-  oneLine = { where: sourceLocation() };
+  const trace = currentTrace();
+  if (!trace || oneLine) return body();
+  oneLine = { where: trace.line() };
   try {
     return body();
   } finally {

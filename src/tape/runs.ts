@@ -76,7 +76,7 @@ function sameCode(a: readonly number[], b: Int32Array): boolean {
   return true;
 }
 
-interface Region {
+interface CompiledRun {
   readonly code: Int32Array;
   readonly program: PoolProgram;
 }
@@ -84,9 +84,9 @@ interface Region {
 /** Runs that were seen and not compiled, of which only hashes are kept; and compiled programs. */
 const MOST_SEEN = 65536;
 
-export class Regions {
+export class CompiledRuns {
   readonly #memory: TapeMemory;
-  readonly #compiled = new Map<number, Region[]>();
+  readonly #compiled = new Map<number, CompiledRun[]>();
   #seen = new Set<number>();
   compiledRuns = 0;
 
@@ -103,9 +103,9 @@ export class Regions {
     const program = this.#memory.load(graphOf(log, run));
     if (!program) return null;
     this.compiledRuns += 1;
-    const region = { code: Int32Array.from(run.code), program };
-    if (known) known.push(region);
-    else this.#compiled.set(run.hash, [region]);
+    const compiled = { code: Int32Array.from(run.code), program };
+    if (known) known.push(compiled);
+    else this.#compiled.set(run.hash, [compiled]);
     return program;
   }
 
@@ -119,7 +119,7 @@ export class Regions {
 
 /** The run as a graph from its inputs to its outputs. */
 export function graphOf(log: Log, { entries, inputs, outputs }: Run): ReturnType<Build["finish"]> {
-  const b = new Build(entries.length === 1 ? log.signatureOf(entries[0] as number).op.name : "region");
+  const b = new Build(entries.length === 1 ? log.signatureOf(entries[0] as number).op.name : "run");
   const values = new Map<number, Value>();
   for (const input of inputs) values.set(input, b.param(log.typeOf(input)));
   for (const entry of entries) {

@@ -1,0 +1,196 @@
+/**
+ * @file Programs that are decided as they run: `npm run bench:tape [-- NAME…]`.
+ *
+ *   tree      a TreeLSTM over random trees of 50 nodes, width 256: milliseconds for loss and gradients, share of compiled operations, peak of the pool
+ *   same      32 trees of one shape at a time, beside the same trees as one planned batch
+ *   small     small operations by themselves, per second
+ */
+import {
+  add,
+  compile,
+  concat,
+  matmul,
+  mul,
+  random,
+  sigmoid,
+  slice,
+  sum,
+  type Tensor,
+  tanh,
+  tensor,
+  valueAndGrad,
+} from "../src/api/index.ts";
+import { tape, tapeCounts } from "../src/tape/index.ts";
+
+const WIDTH = 256;
+
+type Shape = null | readonly [Shape, Shape];
+
+function randomNumbers(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+/** A tree with so many leaves. */
+function randomTree(leaves: number, next: () => number): Shape {
+  if (leaves === 1) return null;
+  const left = 1 + Math.floor(next() * (leaves - 1));
+  return [randomTree(left, next), randomTree(leaves - left, next)];
+}
+
+const weights = (seed: number, shape: readonly number[], scale: number): Tensor =>
+  tensor(
+    random
+      .normal(random.key(seed), [...shape])
+      .mul(scale)
+      .data() as Float32Array,
+    { shape: [...shape] },
+  );
+
+const params = {
+  leaf: weights(1, [WIDTH, 3 * WIDTH], 0.05),
+  leafBias: weights(2, [3 * WIDTH], 0.05),
+  inner: weights(3, [2 * WIDTH, 5 * WIDTH], 0.05),
+  innerBias: weights(4, [5 * WIDTH], 0.05),
+};
+type Params = typeof params;
+
+const part = (x: Tensor, i: number): Tensor => slice(x, [null, [i * WIDTH, (i + 1) * WIDTH]]);
+
+interface State {
+  readonly h: Tensor;
+  readonly c: Tensor;
+}
+
+function leafCell(p: Params, x: Tensor): State {
+  const gates = add(matmul(x, p.leaf), p.leafBias);
+  const c = mul(sigmoid(part(gates, 0)), tanh(part(gates, 2)));
+  return { c, h: mul(sigmoid(part(gates, 1)), tanh(c)) };
+}
+
+function innerCell(p: Params, left: State, right: State): State {
+  const gates = add(matmul(concat([left.h, right.h], 1), p.inner), p.innerBias);
+  const kept = add(mul(sigmoid(part(gates, 1)), left.c), mul(sigmoid(part(gates, 2)), right.c));
+  const c = add(mul(sigmoid(part(gates, 0)), tanh(part(gates, 4))), kept);
+  return { c, h: mul(sigmoid(part(gates, 3)), tanh(c)) };
+}
+
+/** The state at the root; leaves take the rows in order. */
+function treeState(p: Params, tree: Shape, leaves: () => Tensor): State {
+  if (tree === null) return leafCell(p, leaves());
+  const left = treeState(p, tree[0], leaves);
+  return innerCell(p, left, treeState(p, tree[1], leaves));
+}
+
+function treeLoss(p: Params, tree: Shape, words: readonly Tensor[]): Tensor {
+  let next = 0;
+  const { h } = treeState(p, tree, () => words[next++] as Tensor);
+  return sum(mul(h, h));
+}
+
+const wordsFor = (seed: number, batch: number, leaves: number): readonly Tensor[] =>
+  Array.from({ length: leaves }, (_, i) => weights(seed + i, [batch, WIDTH], 1));
+
+const ms = (body: () => void): number => {
+  const start = performance.now();
+  body();
+  return performance.now() - start;
+};
+
+const median = (list: readonly number[]): number =>
+  [...list].sort((a, b) => a - b)[Math.floor(list.length / 2)] as number;
+
+function tree(): void {
+  const next = randomNumbers(5);
+  const words = wordsFor(100, 1, 25);
+  const times: number[] = [];
+  let peak = 0;
+  let before = tapeCounts();
+  for (let i = 0; i < 60; i++) {
+    const shape = randomTree(25, next);
+    if (i === 40) before = tapeCounts();
+    times.push(
+      ms(() => {
+        tape((t) => {
+          const loss = treeLoss(params, shape, words);
+          const grads = t.gradient(loss, params);
+          loss.item();
+          grads.leaf.item;
+          return grads;
+        });
+      }),
+    );
+    tape((t) => {
+      peak = Math.max(peak, t.memory().peak.reserved);
+    });
+  }
+  const after = tapeCounts();
+  const inRuns = after.inRuns - before.inRuns;
+  const share = inRuns / (inRuns + after.single - before.single);
+  console.log(
+    `tree: first ${times[0]?.toFixed(0)} ms, then ${median(times.slice(1, 10)).toFixed(1)}, ${median(times.slice(40)).toFixed(1)} ms; ${(100 * share).toFixed(1)}% in compiled runs; ${after.programs} programs`,
+  );
+}
+
+function same(): void {
+  const shape = randomTree(25, randomNumbers(5));
+  const words = wordsFor(100, 32, 25);
+  const batched = compile(valueAndGrad((p: Params, w: readonly Tensor[]) => treeLoss(p, shape, w)));
+  const taped = () =>
+    tape((t) => {
+      const loss = treeLoss(params, shape, words);
+      return [loss, t.gradient(loss, params)] as const;
+    });
+  for (let i = 0; i < 3; i++) taped();
+  batched(params, words);
+  const times = { taped: [] as number[], batched: [] as number[] };
+  for (let i = 0; i < 7; i++) {
+    times.taped.push(ms(taped));
+    times.batched.push(ms(() => batched(params, words)));
+  }
+  console.log(`same: taped ${median(times.taped).toFixed(1)} ms, planned batch ${median(times.batched).toFixed(1)} ms`);
+}
+
+function small(): void {
+  const x = tensor([1, 2, 3, 4]);
+  const run = (steps: number): number =>
+    ms(() => {
+      tape(() => {
+        let y = x.mul(1);
+        for (let i = 0; i < steps; i++) y = y.mul(x).add(1);
+        return y;
+      });
+    });
+  run(2000);
+  run(2000);
+  const regions = run(2000);
+  const single = ms(() => {
+    tape(
+      () => {
+        let y = x.mul(1);
+        for (let i = 0; i < 2000; i++) y = y.mul(x).add(1);
+        return y;
+      },
+      { compileRuns: false },
+    );
+  });
+  const read = ms(() => {
+    tape(() => {
+      let y = x.sum();
+      for (let i = 0; i < 2000; i++) {
+        y = y.add(1);
+        y.item();
+      }
+    });
+  });
+  console.log(
+    `small: ${((1000 * regions) / 4000).toFixed(2)} µs an operation in regions, ${((1000 * single) / 4000).toFixed(2)} alone, ${((1000 * read) / 2000).toFixed(2)} with a read after each`,
+  );
+}
+
+const parts = { tree, same, small };
+const asked = process.argv.slice(2);
+for (const [name, run] of Object.entries(parts)) if (asked.length === 0 || asked.includes(name)) run();
