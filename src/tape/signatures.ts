@@ -47,9 +47,7 @@ export class Signature {
     this.regions = regions;
     this.inputTypes = inputs.map(({ type }) => type);
     this.outputTypes = outputs.map(({ type }) => type);
-    const bytes = (types: readonly TensorType[]): number => types.reduce((sum, type) => sum + byteLength(type), 0);
-    const isFree = op.lower.kind === "map" && op.lower.fusion === "always";
-    this.isCheap = isFree && bytes(this.inputTypes) <= bytes(this.outputTypes);
+    this.isCheap = isCheap({ op, inputs, outputs });
   }
 
   /** What its reverse reads where the inputs whose bits are in `mask` need gradients; the 31st stands for all further ones. */
@@ -74,6 +72,12 @@ export class Signature {
     this.#reverses.set(key, made);
     return made;
   }
+}
+
+/** Whether a node costs next to nothing and makes nothing smaller: a broadcast, a constant, a transpose. */
+export function isCheap({ op, inputs, outputs }: Pick<Node, "op" | "inputs" | "outputs">): boolean {
+  const bytes = (values: readonly Value[]): number => values.reduce((sum, { type }) => sum + byteLength(type), 0);
+  return op.lower.kind === "map" && op.lower.fusion === "always" && bytes(inputs) <= bytes(outputs);
 }
 
 /** Inputs and outputs of an entry. */
@@ -135,8 +139,25 @@ export class Signatures {
 
 /** Traced from the declaration: the joint graph of one node, without what computes the node itself where that can be read instead. */
 function reverseOf(signature: Signature, active: readonly number[]): ReverseRule | null {
-  const { op, attrs, regions, inputTypes } = signature;
+  const { op, inputTypes } = signature;
   if (active.length === 0 || op.derivative.kind === "none") return null;
+  // An operation without regions is one node of the joint graph: its results are read. One with regions runs again.
+  if (op.derivative.kind === "region") return reversed(signature, active, false);
+  const reading = reversed(signature, active, true);
+  const readsAll = inputTypes.every((_, i) =>
+    reading?.reads.some(({ kind, index }) => kind === "input" && index === i),
+  );
+  const readsResult = reading?.reads.some(({ kind }) => kind === "output");
+  // What all inputs are kept for is recomputed from them, where that is one more operation on elements.
+  return op.lower.kind === "map" && readsAll && readsResult ? reversed(signature, active, false) : reading;
+}
+
+/** `readsResults`: results are read and not recomputed. */
+function reversed(
+  { op, attrs, regions, inputTypes }: Signature,
+  active: readonly number[],
+  readsResults: boolean,
+): ReverseRule | null {
   const b = new Build(op.name);
   const params = inputTypes.map((type) => b.param(type));
   const outputs = b.callAll(op, params, attrs, { regions });
@@ -145,8 +166,7 @@ function reverseOf(signature: Signature, active: readonly number[]): ReverseRule
   const inputs = [...joint.cotangents.keys()].filter((i) => joint.cotangents[i]);
   if (inputs.length === 0) return null;
   const results = inputs.map((i) => joint.cotangents[i] as Value);
-  // An operation without regions is one node of the joint graph: its results are read. One with regions runs again.
-  const made: readonly Value[] = op.derivative.kind === "region" ? [] : joint.results;
+  const made: readonly Value[] = readsResults ? joint.results : [];
   const nodes = joint.b.nodes.filter((node) => !node.outputs.some((value) => made.includes(value)));
   const reads = new Map<Value, Read>();
   joint.params.forEach((param, index) => {
