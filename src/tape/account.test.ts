@@ -118,7 +118,7 @@ it("the tape holds what its column says", () => {
     held = t.memory().allocated;
   });
   const argumentBytes = params.reduce((sum, { elements }) => sum + 4 * elements, 0);
-  // beside what reverses read: the loss, and numbers
+  // beside what reverses read: the loss, numbers, and sums of rows, which are small enough to be kept a while
   expect(held).toBeGreaterThanOrEqual(tapeBytes);
-  expect(held).toBeLessThanOrEqual(tapeBytes + argumentBytes + 64);
+  expect(held).toBeLessThanOrEqual(tapeBytes + argumentBytes + 2048);
 });

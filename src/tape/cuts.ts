@@ -23,7 +23,7 @@ export class Cuts {
 
   /** Learns from entries in order and gives the ends of their pieces, the last one included. */
   of(log: Log, entries: readonly number[]): readonly number[] {
-    const contexts = contextsOf(log, entries);
+    const contexts = entries.map((entry) => log.context[entry] as number);
     if (this.#next.size > MOST_CONTEXTS) this.#next = new Map();
     for (let i = 0; i + 1 < entries.length; i++) {
       const context = contexts[i] as number;
@@ -44,16 +44,14 @@ export class Cuts {
   }
 }
 
-/** For each entry a hash of its signature and those before it. */
-function contextsOf(log: Log, entries: readonly number[]): Int32Array {
-  const contexts = new Int32Array(entries.length);
+/** Gives each entry a hash of its signature and those before it, from the first of these entries on. */
+export function setContexts(log: Log, entries: readonly number[]): void {
   for (let i = 0; i < entries.length; i++) {
     let hash = 7;
     for (let k = Math.max(0, i - CONTEXT + 1); k <= i; k++) {
       hash = Math.imul(hash ^ ((log.signature[entries[k] as number] as number) + 1), 0x01000193);
       hash ^= hash >>> 13;
     }
-    contexts[i] = hash;
+    log.context[entries[i] as number] = hash;
   }
-  return contexts;
 }

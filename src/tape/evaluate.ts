@@ -1,18 +1,14 @@
 /**
- * @file Computes values of a tape: what they depend on and is not in memory, in the order in which it was recorded. A value's memory
- * is given back after its last reader among what is computed now, unless it is likely to be read again:
- *
- *   nothing has read it yet · something recorded that has not run will · a reverse that is still to come reads it
- *
- * A value that is given back and read later after all is computed once more, from what is there; from then on it stays, so that no
- * value is computed more than twice.
+ * @file Computes values of a tape: what they depend on and is not in memory, in the order in which it was recorded. Within one evaluation
+ * the last reader of every value is known; lifetimes.ts says what outlives it.
  */
 import { at, invariant } from "../base/invariant.ts";
 import { byteLength } from "../ir/type.ts";
 import type { TypedArray } from "../kernel/dtype.ts";
 import type { Pool } from "../pool/pool.ts";
-import type { Cuts } from "./cuts.ts";
-import { EXECUTED, type Log, STAYS } from "./log.ts";
+import { type Cuts, setContexts } from "./cuts.ts";
+import { type LastingPlaces, Lifetimes } from "./lifetimes.ts";
+import { EXECUTED, type Log, SEEN } from "./log.ts";
 import type { PoolProgram, TapeMemory } from "./memory.ts";
 import { type CompiledRuns, type Run, runOf } from "./runs.ts";
 
@@ -21,6 +17,7 @@ export interface Engine {
   readonly memory: TapeMemory;
   readonly runs: CompiledRuns;
   readonly cuts: Cuts;
+  readonly lasting: LastingPlaces;
   /** Whether runs of several operations are compiled as one. */
   compilesRuns: boolean;
   /** Operations that ran by themselves, and within compiled runs. */
@@ -56,6 +53,7 @@ export class Evaluation {
   readonly #engine: Engine;
   readonly #leafData: LeafData;
   readonly #blocks: SharedBlocks;
+  readonly #lifetimes: Lifetimes;
   /** Tags of the pool by the numbers of lines. */
   readonly #tags: number[] = [0];
   #table = new Int32Array(64);
@@ -65,28 +63,40 @@ export class Evaluation {
     this.#engine = engine;
     this.#leafData = leafData;
     this.#blocks = new SharedBlocks(engine.memory.pool);
+    this.#lifetimes = new Lifetimes(log, engine.lasting, (value) => this.#give(value));
   }
 
   /** Makes sure that values are in memory. After the last call of a tape nothing else has to be. */
   compute(targets: readonly number[], isLast: boolean): void {
+    const lifetimes = this.#lifetimes;
+    lifetimes.now += 1;
     const wanted = new Set(targets);
     const entries = this.#needed(targets);
     const reads = this.#readsOf(entries);
+    setContexts(this.#log, entries);
+    for (const target of targets) this.#mark(target, SEEN);
     const isNeeded = (value: number, inside: number): boolean => {
       if ((reads.left.get(value) ?? 0) > inside || wanted.has(value)) return true;
-      return !isLast && this.#isLikely(value, reads.first.get(value) ?? 0);
+      return !isLast && lifetimes.mayLast(value, reads.first.get(value) ?? 0);
     };
     for (const { run, program } of this.#pieces(entries, isNeeded)) {
       this.#execute(run, program);
       for (const entry of run.entries) this.#markRun(entry);
       for (const entry of run.entries) {
         this.#eachInput(entry, (value) => {
-          if (count(reads.left, value, -1) > 0 || wanted.has(value)) return;
-          if (isLast || !this.#isLikely(value, 0)) this.#give(value);
+          lifetimes.use(value);
+          if (count(reads.left, value, -1) > 0 || wanted.has(value) || (this.#log.block[value] as number) < 0) return;
+          if (isLast) this.#give(value);
+          else lifetimes.retire(value, entry);
         });
       }
     }
-    for (const target of targets) this.#blockOf(target);
+    for (const target of targets) {
+      this.#blockOf(target);
+      lifetimes.use(target);
+      if (!isLast) lifetimes.retire(target, -1);
+    }
+    if (!isLast) lifetimes.settle();
   }
 
   /** Gives back all memory of the tape. */
@@ -124,7 +134,9 @@ export class Evaluation {
       if (again) this.#noteRecomputed(entry);
       this.#eachInput(entry, (value) => {
         count(reads.left, value);
-        if (!again) count(reads.first, value);
+        if (again) return;
+        count(reads.first, value);
+        this.#lifetimes.noteRead(entry, value);
       });
     }
     return reads;
@@ -135,19 +147,11 @@ export class Evaluation {
     if (log.signatureOf(entry).isCheap) return;
     this.#engine.counts.recomputed += 1;
     const first = log.firstOutput[entry] as number;
-    for (let i = 0; i < log.signatureOf(entry).outputTypes.length; i++) this.#mark(first + i, STAYS);
+    for (let i = 0; i < log.signatureOf(entry).outputTypes.length; i++) this.#lifetimes.prolong(first + i);
   }
 
   #mark(value: number, mark: number): void {
     this.#log.valueMarks[value] = (this.#log.valueMarks[value] as number) | mark;
-  }
-
-  /** Whether a value may be read again after what is computed now, in which `first` reads are the first of their entries. */
-  #isLikely(value: number, first: number): boolean {
-    const { readers, readersRun, saves, valueMarks } = this.#log;
-    const all = readers[value] as number;
-    if (all === 0 || (saves[value] as number) > 0 || (valueMarks[value] as number) & STAYS) return true;
-    return all > (readersRun[value] as number) + first;
   }
 
   #markRun(entry: number): void {
@@ -232,6 +236,7 @@ export class Evaluation {
       const block = "buffer" in place ? at(made, place.buffer) : (log.block[at(inputs, place.param)] as number);
       this.#blocks.share(block);
       log.block[value] = block;
+      this.#lifetimes.use(value);
     });
   }
 
@@ -257,8 +262,7 @@ export class Evaluation {
     memory.write(block, type, this.#leafData(value));
     this.#blocks.share(block);
     log.block[value] = block;
-    // one that is needed again after it was given back stays
-    if (log.readersRun[value] as number) this.#mark(value, STAYS);
+    if (log.readersRun[value] as number) this.#lifetimes.prolong(value);
     return block;
   }
 

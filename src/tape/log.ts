@@ -19,10 +19,13 @@ export const EXECUTED = 1;
 /** Its reverse has been recorded. */
 export const REVERSED = 2;
 
+/** It is part of a gradient. */
+export const OF_GRADIENT = 4;
+
 /** Marks of values. */
 export const ACTIVE = 1;
-/** It was recomputed once: it stays until the tape ends. */
-export const STAYS = 2;
+/** The host has looked at its elements. */
+export const SEEN = 2;
 
 function longer<T extends Int32Array | Uint8Array>(from: T, make: (length: number) => T): T {
   const into = make(2 * from.length);
@@ -45,6 +48,8 @@ export class Log {
   /** Numbers in `lines`; 0 for none. */
   line: Int32Array = int32(256);
   marks: Uint8Array = uint8(256);
+  /** Of entries that have run: a hash of what ran before them (cuts.ts). */
+  context: Int32Array = int32(256);
   inputs: Int32Array = int32(1024);
   /** Of values. */
   producer: Int32Array = int32(256);
@@ -55,6 +60,9 @@ export class Log {
   /** Reverses still to come that read it. */
   saves: Int32Array = int32(256);
   valueMarks: Uint8Array = uint8(256);
+  /** The number of the last evaluation that wrote or read it, and of how many more it outlives (a power of two). */
+  used: Int32Array = int32(256);
+  life: Uint8Array = uint8(256);
   /** Whether what reverses of new entries would read is kept; if not, they compute it again. */
   keepsForReverse = true;
   readonly lines: string[] = [""];
@@ -109,7 +117,7 @@ export class Log {
     this.firstOutput[entry] = this.values;
     this.replay[entry] = node.replay;
     this.line[entry] = this.#lineNumber(node.where);
-    this.marks[entry] = 0;
+    this.marks[entry] = this.keepsForReverse ? 0 : OF_GRADIENT;
     while (this.#inputs + inputs.length > this.inputs.length) this.inputs = longer(this.inputs, int32);
     let mask = 0;
     for (let i = 0; i < inputs.length; i++) {
@@ -170,6 +178,8 @@ export class Log {
     this.readersRun[number] = 0;
     this.saves[number] = 0;
     this.valueMarks[number] = marks;
+    this.used[number] = 0;
+    this.life[number] = 0;
     this.#numbers.set(value, number);
     this.#values.push(value);
     this.values += 1;
@@ -191,6 +201,7 @@ export class Log {
     this.replay = longer(this.replay, int32);
     this.line = longer(this.line, int32);
     this.marks = longer(this.marks, uint8);
+    this.context = longer(this.context, int32);
   }
 
   #growValues(): void {
@@ -200,5 +211,7 @@ export class Log {
     this.readersRun = longer(this.readersRun, int32);
     this.saves = longer(this.saves, int32);
     this.valueMarks = longer(this.valueMarks, uint8);
+    this.used = longer(this.used, int32);
+    this.life = longer(this.life, uint8);
   }
 }

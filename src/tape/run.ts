@@ -16,6 +16,7 @@ import { currentTrace } from "../trace/trace.ts";
 import { flatten, type Tree, unflatten } from "../trace/tree.ts";
 import { Cuts } from "./cuts.ts";
 import type { Engine } from "./evaluate.ts";
+import { LastingPlaces } from "./lifetimes.ts";
 import { Log } from "./log.ts";
 import { TapeMemory } from "./memory.ts";
 import { CompiledRuns } from "./runs.ts";
@@ -85,7 +86,13 @@ let kept: KeptEngine | null = null;
 function newEngine(): KeptEngine {
   const memory = new TapeMemory(wasmTarget());
   return {
-    ...{ memory, runs: new CompiledRuns(memory), cuts: new Cuts(), signatures: new Signatures() },
+    ...{
+      memory,
+      runs: new CompiledRuns(memory),
+      cuts: new Cuts(),
+      lasting: new LastingPlaces(),
+      signatures: new Signatures(),
+    },
     counts: { single: 0, inRuns: 0, recomputed: 0 },
     compilesRuns: true,
     running: 0,
@@ -132,11 +139,26 @@ export function tape<R>(fn: (tape: Tape) => R, options: TapeOptions = {}): R {
   engine.running += 1;
   try {
     return trace.run(() => resultOf(trace, fn(tapeOf(trace, engine))));
+  } catch (error) {
+    throw overflowOf(error) ?? error;
   } finally {
     trace.close();
     engine.running -= 1;
     restore(engine, before);
   }
+}
+
+/** A recursion that does not end; on a tape it decides on values. */
+function overflowOf(error: unknown): TidemarkError | null {
+  if (!(error instanceof TidemarkError) || error.code !== "EndlessRecursion") return null;
+  return new TidemarkError(
+    "EndlessRecursion",
+    "the call stack overflowed on a tape: recursion is infinite or too deep",
+    {
+      where: error.where,
+      help: "check what ends the recursion; for depths beyond some thousands write a loop, or give Node a larger --stack-size",
+    },
+  );
 }
 
 function requireNoTrace(): void {

@@ -108,8 +108,13 @@ export class TapeTrace extends Trace {
       scalar = this.#newLeaf(tensorType(dtype, []), (into) => into.fill(stored), false);
       this.#scalars.set(key, scalar);
     }
-    const whole = shape.length === 0 ? scalar : this.build.call(broadcast, [scalar], { shape, axes: [] });
+    const whole =
+      shape.length === 0 ? scalar : this.build.call(broadcast, [scalar], { shape, axes: [] }, { where: this.line() });
     return this.#tensorOf(whole);
+  }
+
+  override get hasValues(): boolean {
+    return !this.finished;
   }
 
   override elements(tensor: Tensor): TypedArray | null {

@@ -152,7 +152,7 @@ export class Tensor {
   toString(): string {
     const number = numberOf(this);
     if (number) return numberText(number);
-    if (this.isTraced) return `Tensor(${typeText(this)}, traced)`;
+    if (this.isTraced && !this.traced?.trace.hasValues) return `Tensor(${typeText(this)}, traced)`;
     if (this.storage?.abstract) return `Tensor(${typeText(this)}, spec)`;
     if (this.elements > 64) return `Tensor(${typeText(this)})`;
     return `Tensor(${typeText(this)} ${JSON.stringify(this.toArray()).replaceAll(",", ", ")})`;

@@ -200,7 +200,12 @@ export class Trace {
     return value;
   }
 
-  /** The elements of a tensor of this trace, where they can be had while it is recorded: on a tape (tape/tape.ts). */
+  /** Whether elements can be had: on a tape (tape/tape.ts). */
+  get hasValues(): boolean {
+    return false;
+  }
+
+  /** The elements of a tensor of this trace, where they can be had. */
   elements(_: Tensor): TypedArray | null {
     return null;
   }
