@@ -2,11 +2,11 @@
  * @file Computes values of a tape: what they depend on and is not in memory, in the order in which it was recorded. Within one evaluation
  * the last reader of every value is known; lifetimes.ts says what outlives it.
  */
-import { at, invariant } from "../base/invariant.ts";
-import { byteLength } from "../ir/type.ts";
-import type { TypedArray } from "../kernel/dtype.ts";
-import type { Pool } from "../pool/pool.ts";
+import { TidemarkError } from "../base/errors.ts";
+import { invariant } from "../base/invariant.ts";
 import { type Cuts, setContexts } from "./cuts.ts";
+import { Eviction } from "./eviction.ts";
+import { Executor, type LeafData } from "./executor.ts";
 import { type LastingPlaces, Lifetimes } from "./lifetimes.ts";
 import { EXECUTED, type Log, SEEN } from "./log.ts";
 import type { PoolProgram, TapeMemory } from "./memory.ts";
@@ -23,9 +23,6 @@ export interface Engine {
   /** Operations that ran by themselves, and within compiled runs. */
   readonly counts: { single: number; inRuns: number; recomputed: number };
 }
-
-/** Elements of values from outside. */
-export type LeafData = (value: number) => (into: TypedArray) => void;
 
 /** Longer runs are cut, whether they come again or not. */
 const MOST_OPERATIONS = 20_000;
@@ -51,19 +48,20 @@ const count = (counts: Map<number, number>, value: number, by = 1): number => {
 export class Evaluation {
   readonly #log: Log;
   readonly #engine: Engine;
-  readonly #leafData: LeafData;
-  readonly #blocks: SharedBlocks;
+  readonly #executor: Executor;
   readonly #lifetimes: Lifetimes;
-  /** Tags of the pool by the numbers of lines. */
-  readonly #tags: number[] = [0];
-  #table = new Int32Array(64);
+  readonly #eviction: Eviction | null;
 
-  constructor(log: Log, engine: Engine, leafData: LeafData) {
+  /** @param recomputes whether values make room for others where the pool's limit asks for it */
+  constructor(log: Log, engine: Engine, leafData: LeafData, recomputes: boolean) {
     this.#log = log;
     this.#engine = engine;
-    this.#leafData = leafData;
-    this.#blocks = new SharedBlocks(engine.memory.pool);
-    this.#lifetimes = new Lifetimes(log, engine.lasting, (value) => this.#give(value));
+    const give = (value: number): void => this.#executor.give(value);
+    const eviction = recomputes ? new Eviction(log, engine.memory.pool, give) : null;
+    this.#eviction = eviction;
+    const makeRoom = eviction ? (bytes: number) => eviction.makeRoom(bytes) : null;
+    this.#executor = new Executor(log, engine.memory, leafData, makeRoom);
+    this.#lifetimes = new Lifetimes(log, engine.lasting, give);
   }
 
   /** Makes sure that values are in memory. After the last call of a tape nothing else has to be. */
@@ -79,30 +77,120 @@ export class Evaluation {
       if ((reads.left.get(value) ?? 0) > inside || wanted.has(value)) return true;
       return !isLast && lifetimes.mayLast(value, reads.first.get(value) ?? 0);
     };
-    for (const { run, program } of this.#pieces(entries, isNeeded)) {
-      this.#execute(run, program);
-      for (const entry of run.entries) this.#markRun(entry);
-      for (const entry of run.entries) {
-        this.#eachInput(entry, (value) => {
-          lifetimes.use(value);
-          if (count(reads.left, value, -1) > 0 || wanted.has(value) || (this.#log.block[value] as number) < 0) return;
-          if (isLast) this.#give(value);
-          else lifetimes.retire(value, entry);
-        });
+    this.#eviction?.pin(wanted);
+    try {
+      for (const piece of this.#pieces(entries, isNeeded)) {
+        for (const run of this.#executed(piece, isNeeded)) {
+          for (const entry of run.entries) this.#markRun(entry);
+          for (const value of run.outputs) lifetimes.use(value);
+          for (const entry of run.entries) {
+            this.#eachInput(entry, (value) => {
+              lifetimes.use(value);
+              if (count(reads.left, value, -1) > 0 || wanted.has(value) || !this.#executor.isThere(value)) return;
+              if (isLast) this.#executor.give(value);
+              else lifetimes.retire(value, entry);
+            });
+          }
+        }
       }
-    }
-    for (const target of targets) {
-      this.#blockOf(target);
-      lifetimes.use(target);
-      if (!isLast) lifetimes.retire(target, -1);
+      for (const target of targets) {
+        this.#restore([target]);
+        this.#executor.blockOf(target);
+        lifetimes.use(target);
+        if (!isLast) lifetimes.retire(target, -1);
+      }
+    } finally {
+      this.#eviction?.unpin(wanted);
     }
     if (!isLast) lifetimes.settle();
   }
 
   /** Gives back all memory of the tape. */
   end(): void {
-    const { block, values } = this.#log;
-    for (let value = 0; value < values; value++) if ((block[value] as number) >= 0) this.#give(value);
+    this.#executor.end();
+  }
+
+  /** Runs a piece: as a whole where there is room for that, else entry by entry. */
+  *#executed({ run, program }: Piece, isNeeded: IsNeeded): Generator<Run> {
+    if (!this.#eviction) {
+      this.#upload(run);
+      this.#executor.execute(run, program);
+      yield run;
+      return;
+    }
+    try {
+      this.#runEvicting(run, program);
+      yield run;
+    } catch (error) {
+      const isRefused = error instanceof TidemarkError && error.code === "PoolExhausted";
+      if (!isRefused || run.entries.length === 1) throw error;
+      for (const entry of run.entries) {
+        const single = this.#single(entry, isNeeded);
+        this.#runEvicting(single.run, single.program);
+        yield single.run;
+      }
+    }
+  }
+
+  /** Values from outside that are uploaded once more are likely to be needed again. */
+  #upload({ inputs }: Run): void {
+    for (const value of inputs) {
+      const isAgain = (this.#log.readersRun[value] as number) > 0 && (this.#log.producer[value] as number) < 0;
+      if (isAgain && !this.#executor.isThere(value)) this.#lifetimes.prolong(value);
+    }
+  }
+
+  /** Inputs that were evicted are recomputed first; nothing that the run reads is evicted for it. */
+  #runEvicting(run: Run, program: PoolProgram): void {
+    const eviction = this.#eviction as Eviction;
+    eviction.pin(run.inputs);
+    try {
+      this.#restore(run.inputs);
+      eviction.use([...run.inputs, ...run.outputs]);
+      this.#executor.execute(run, program);
+      eviction.count(run.entries.length, 0);
+    } finally {
+      eviction.unpin(run.inputs);
+    }
+  }
+
+  /** Recomputes those of some values that were evicted, one entry at a time. */
+  #restore(values: readonly number[]): void {
+    const eviction = this.#eviction;
+    const missing = values.filter(
+      (value) => !this.#executor.isThere(value) && (this.#log.producer[value] as number) >= 0,
+    );
+    if (!eviction || missing.length === 0) return;
+    const wanted = new Set(missing);
+    const entries = this.#needed(missing);
+    const left = new Map<number, number>();
+    for (const entry of entries) this.#eachInput(entry, (value) => count(left, value));
+    const isMade = new Set(entries);
+    for (const entry of entries) {
+      const { run, program } = this.#single(entry, () => true);
+      eviction.count(0, 1);
+      this.#engine.counts.recomputed += 1;
+      eviction.pin(run.inputs);
+      try {
+        this.#restore(run.inputs);
+        eviction.use([...run.inputs, ...run.outputs]);
+        this.#executor.execute(run, program);
+      } finally {
+        eviction.unpin(run.inputs);
+      }
+      for (const value of run.inputs) {
+        const isTemporary = isMade.has(this.#log.producer[value] as number) && !wanted.has(value);
+        if (count(left, value, -1) <= 0 && isTemporary) this.#executor.give(value);
+      }
+    }
+  }
+
+  /** An entry by itself. */
+  #single(entry: number, isNeeded: IsNeeded): Piece {
+    const run = runOf(this.#log, [entry], isNeeded);
+    const program = this.#engine.runs.programOf(this.#log, run);
+    invariant(program, () => `${this.#log.signatureOf(entry).op.name} has too many operands`);
+    return { run, program };
   }
 
   #eachInput(entry: number, visit: (value: number) => void): void {
@@ -167,7 +255,7 @@ export class Evaluation {
   /** Entries as runs: all of them where they came before in this order, else in pieces that came before, else one by one. */
   *#pieces(entries: readonly number[], isNeeded: IsNeeded): Generator<Piece> {
     if (entries.length === 0) return;
-    const { compilesRuns, runs, cuts, counts } = this.#engine;
+    const { compilesRuns, cuts, counts } = this.#engine;
     const log = this.#log;
     const whole = compilesRuns && entries.length <= MOST_OPERATIONS ? this.#known(entries, isNeeded) : null;
     if (whole) {
@@ -188,12 +276,7 @@ export class Evaluation {
         continue;
       }
       counts.single += part.length;
-      for (const entry of part) {
-        const run = runOf(log, [entry], isNeeded);
-        const program = runs.programOf(log, run);
-        invariant(program, () => `${log.signatureOf(entry).op.name} has too many operands`);
-        yield { run, program };
-      }
+      for (const entry of part) yield this.#single(entry, isNeeded);
     }
   }
 
@@ -202,102 +285,6 @@ export class Evaluation {
     const program = this.#engine.runs.programOf(this.#log, run);
     return program && { run, program };
   }
-
-  /** Runs a program on the blocks of its inputs; its outputs have blocks afterwards. */
-  #execute({ entries, inputs, outputs }: Run, program: PoolProgram): void {
-    const log = this.#log;
-    const { memory } = this.#engine;
-    const { pool } = memory;
-    const words = 1 + inputs.length + program.bufferBytes.length;
-    if (words > this.#table.length) this.#table = new Int32Array(2 * words);
-    const table = this.#table;
-    const tag = this.#tagOf(entries[entries.length - 1] as number);
-    const made: number[] = [];
-    try {
-      inputs.forEach((value, i) => {
-        table[1 + i] = this.#blockOf(value);
-      });
-      program.results.forEach((place, i) => {
-        if (!("buffer" in place) || place.buffer < made.length) return;
-        const line = this.#tagOf(log.producer[at(outputs, i)] as number);
-        made.push(pool.allocate(at(program.bufferBytes, place.buffer), line));
-        table[inputs.length + made.length] = at(made, place.buffer);
-      });
-      table[0] = program.slotBytes > 0 ? pool.allocate(program.slotBytes, tag) : -1;
-    } catch (error) {
-      for (const block of made) pool.free(block);
-      throw error;
-    }
-    memory.bind(table, words);
-    program.run();
-    if ((table[0] as number) >= 0) pool.free(table[0] as number);
-    outputs.forEach((value, i) => {
-      const place = at(program.results, i);
-      const block = "buffer" in place ? at(made, place.buffer) : (log.block[at(inputs, place.param)] as number);
-      this.#blocks.share(block);
-      log.block[value] = block;
-      this.#lifetimes.use(value);
-    });
-  }
-
-  #tagOf(entry: number): number {
-    const line = entry < 0 ? 0 : (this.#log.line[entry] as number);
-    const known = this.#tags[line];
-    if (known !== undefined) return known;
-    const tag = this.#engine.memory.pool.tag(at(this.#log.lines, line));
-    this.#tags[line] = tag;
-    return tag;
-  }
-
-  /** The block of a value that is in memory or comes from outside. */
-  #blockOf(value: number): number {
-    const log = this.#log;
-    const known = log.block[value] as number;
-    if (known >= 0) return known;
-    const entry = log.producer[value] as number;
-    invariant(entry < 0, () => `value ${value} of ${log.signatureOf(entry).op.name} was not computed`);
-    const { memory } = this.#engine;
-    const type = log.typeOf(value);
-    const block = memory.pool.allocate(byteLength(type), memory.pool.tag("from outside of the tape"));
-    memory.write(block, type, this.#leafData(value));
-    this.#blocks.share(block);
-    log.block[value] = block;
-    if (log.readersRun[value] as number) this.#lifetimes.prolong(value);
-    return block;
-  }
-
-  #give(value: number): void {
-    const { block } = this.#log;
-    const own = block[value] as number;
-    if (own < 0) return;
-    block[value] = -1;
-    this.#blocks.release(own);
-  }
 }
 
 type IsNeeded = (value: number, inside: number) => boolean;
-
-/** Blocks by how many values are in them: a value and its views share one. */
-class SharedBlocks {
-  readonly #pool: Pool;
-  #values = new Int32Array(256);
-
-  constructor(pool: Pool) {
-    this.#pool = pool;
-  }
-
-  share(block: number): void {
-    if (block >= this.#values.length) {
-      const longer = new Int32Array(2 * (block + 1));
-      longer.set(this.#values);
-      this.#values = longer;
-    }
-    this.#values[block] = (this.#values[block] as number) + 1;
-  }
-
-  release(block: number): void {
-    const values = (this.#values[block] as number) - 1;
-    this.#values[block] = values;
-    if (values === 0) this.#pool.free(block);
-  }
-}

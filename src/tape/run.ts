@@ -26,13 +26,20 @@ import { TapeTrace } from "./tape.ts";
 export interface TapeOptions {
   /** The most memory that values of the tape may take: `"64MiB"`; default: what the target has. */
   readonly memory?: string | number;
+  /** Whether values are recomputed where `memory` has not room for all of them; default: false, which is an error then. */
+  readonly recompute?: boolean;
   /** Whether runs of operations that come again are compiled as one; default: true. Bits are the same. */
   readonly compileRuns?: boolean;
   /** Allocations that are remembered for `snapshot()`; default: none. */
   readonly history?: number;
 }
 
-const OPTIONS: OptionKinds<TapeOptions> = { memory: "anything", compileRuns: "a boolean", history: "a number" };
+const OPTIONS: OptionKinds<TapeOptions> = {
+  memory: "anything",
+  recompute: "a boolean",
+  compileRuns: "a boolean",
+  history: "a number",
+};
 
 /** What runs by itself and what in compiled runs, since the library was loaded. */
 export interface TapeCounts {
@@ -135,7 +142,8 @@ export function tape<R>(fn: (tape: Tape) => R, options: TapeOptions = {}): R {
   applyOptions(engine, options);
   // lines are for those who look at memory, or may run out of it
   const hasLines = options.memory !== undefined || options.history !== undefined;
-  const trace = new TapeTrace(engine, new Log(engine.signatures), hasLines);
+  const { recompute: recomputes = false } = options;
+  const trace = new TapeTrace(engine, new Log(engine.signatures), { hasLines, recomputes });
   engine.running += 1;
   try {
     return trace.run(() => resultOf(trace, fn(tapeOf(trace, engine))));

@@ -19,7 +19,7 @@ import {
 } from "../api/index.ts";
 import { threefry } from "../base/random.ts";
 import { readSnapshot } from "../view/snapshot.ts";
-import { type Tape, tape, tapeCounts } from "./run.ts";
+import { type Tape, type TapeOptions, tape, tapeCounts } from "./run.ts";
 
 const noise = (seed: number, i: number): number => (threefry([seed, 3], [i, 0])[0] >>> 0) / 2 ** 32;
 const draw = (seed: number, ...shape: number[]): Tensor => {
@@ -354,6 +354,38 @@ describe("memory of a tape", () => {
       /PoolExhausted: tape: 4,\d+ bytes do not fit into the limit of 50,000;[\s\S]*tape\.test\.ts:\d+/,
     );
     run("1MB");
+  });
+
+  it("with recomputation takes a limit in which not everything fits, with the same bits", () => {
+    const x = draw(15, 1000);
+    const w = draw(16, 1000);
+    const run = (options: TapeOptions) => {
+      let reserved = 0;
+      const gradients = tape((t) => {
+        let y = x.mul(w);
+        for (let i = 0; i < 40; i++) {
+          y = y.sin().mul(w);
+          if (i % 10 === 9 && y.sum().item() > 1e9) break;
+        }
+        const made = t.gradient(y.sum(), [x, w]);
+        made[0]!.sum().item();
+        reserved = t.memory().peak.reserved;
+        return made;
+      }, options);
+      return { reserved, bits: gradients.map((g) => [...g.data()]) };
+    };
+    const whole = run({});
+    expect(whole.reserved).toBeGreaterThan(80 * 4000);
+    for (const memory of [160_000, 80_000, 48_000]) {
+      const before = tapeCounts().recomputed;
+      const small = run({ memory, recompute: true });
+      expect(small.reserved).toBeLessThanOrEqual(memory);
+      expect(small.bits).toEqual(whole.bits);
+      expect(tapeCounts().recomputed).toBeGreaterThan(before);
+    }
+    expect(() => run({ memory: 160_000 })).toThrow("PoolExhausted");
+    expect(() => run({ memory: 12_000, recompute: true })).toThrow("PoolExhausted");
+    expect(() => run({ memory: 21_000, recompute: true })).toThrow(/operations were recomputed for|do not fit/);
   });
 
   it("can be written as a snapshot", () => {

@@ -40,6 +40,13 @@ class LogBuild extends Build {
   }
 }
 
+export interface TapeSettings {
+  /** Whether the user's line is looked up for every operation, which takes longer than recording it. */
+  readonly hasLines: boolean;
+  /** Whether values make room for others where memory is limited. */
+  readonly recomputes: boolean;
+}
+
 export class TapeTrace extends Trace {
   readonly log: Log;
   readonly #engine: Engine;
@@ -53,17 +60,21 @@ export class TapeTrace extends Trace {
   #watches = false;
   readonly #hasLines: boolean;
 
-  /** @param hasLines whether the user's line is looked up for every operation, which takes longer than recording it */
-  constructor(engine: Engine, log: Log, hasLines: boolean) {
+  constructor(engine: Engine, log: Log, { hasLines, recomputes }: TapeSettings) {
     super("tape", new LogBuild(log));
     this.log = log;
     this.#hasLines = hasLines;
     this.#engine = engine;
-    this.#evaluation = new Evaluation(log, engine, (value) => {
-      const fill = this.#data.get(value);
-      invariant(fill, () => `value ${value} has no elements`);
-      return fill;
-    });
+    this.#evaluation = new Evaluation(
+      log,
+      engine,
+      (value) => {
+        const fill = this.#data.get(value);
+        invariant(fill, () => `value ${value} has no elements`);
+        return fill;
+      },
+      recomputes,
+    );
   }
 
   override lift(tensor: Tensor): Value {
