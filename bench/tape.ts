@@ -11,6 +11,7 @@ import {
   concat,
   matmul,
   mul,
+  plan,
   random,
   sigmoid,
   slice,
@@ -20,7 +21,7 @@ import {
   tensor,
   valueAndGrad,
 } from "../src/api/index.ts";
-import { tape, tapeCounts } from "../src/tape/index.ts";
+import { type PoolStats, tape, tapeCounts } from "../src/tape/index.ts";
 
 const WIDTH = 256;
 
@@ -107,31 +108,33 @@ function tree(): void {
   const next = randomNumbers(5);
   const words = wordsFor(100, 1, 25);
   const times: number[] = [];
-  let peak = 0;
+  const peaks: number[] = [];
   let before = tapeCounts();
   for (let i = 0; i < 60; i++) {
     const shape = randomTree(25, next);
     if (i === 40) before = tapeCounts();
-    times.push(
-      ms(() => {
-        tape((t) => {
-          const loss = treeLoss(params, shape, words);
-          const grads = t.gradient(loss, params);
-          loss.item();
-          grads.leaf.item;
-          return grads;
-        });
-      }),
-    );
-    tape((t) => {
-      peak = Math.max(peak, t.memory().peak.reserved);
+    const spent = ms(() => {
+      let memory = (): PoolStats | null => null;
+      tape((t) => {
+        memory = t.memory;
+        return t.gradient(treeLoss(params, shape, words), params);
+      });
+      peaks.push(memory()?.peak.reserved ?? 0);
     });
+    times.push(spent);
+    if (i < 59) continue;
+    const step = (p: Params, w: readonly Tensor[]) => valueAndGrad((q: Params) => treeLoss(q, shape, w))(p);
+    const { arenaBytes } = plan(step)(params, words);
+    console.log(
+      `      pool ${peaks[i]} bytes, the same tree planned ${arenaBytes}: ${((peaks[i] as number) / arenaBytes).toFixed(3)}`,
+    );
   }
   const after = tapeCounts();
   const inRuns = after.inRuns - before.inRuns;
-  const share = inRuns / (inRuns + after.single - before.single);
+  const share = (100 * inRuns) / (inRuns + after.single - before.single);
+  const [early, late] = [median(times.slice(1, 10)), median(times.slice(40))];
   console.log(
-    `tree: first ${times[0]?.toFixed(0)} ms, then ${median(times.slice(1, 10)).toFixed(1)}, ${median(times.slice(40)).toFixed(1)} ms; ${(100 * share).toFixed(1)}% in compiled runs; ${after.programs} programs`,
+    `tree: first ${times[0]?.toFixed(0)} ms, then ${early.toFixed(1)}, at last ${late.toFixed(1)} ms; ${share.toFixed(1)}% in compiled runs, ${after.programs} programs`,
   );
 }
 

@@ -4,7 +4,7 @@
 import { parseBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { typeText } from "../ir/type.ts";
-import { isFloat } from "../kernel/dtype.ts";
+import { isFloat, type TypedArray } from "../kernel/dtype.ts";
 import type { PoolStats } from "../pool/pool.ts";
 import { poolSnapshot } from "../pool/snapshot.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
@@ -205,7 +205,6 @@ function restore(engine: Engine, { limitBytes, compilesRuns }: Settings): void {
 
 /** What the function returned, with tensors of the tape as concrete ones. */
 function resultOf<R>(trace: TapeTrace, result: R): R {
-  if (result === undefined) return result;
   if (result instanceof Promise) {
     fail(
       "InvalidArgument",
@@ -213,16 +212,32 @@ function resultOf<R>(trace: TapeTrace, result: R): R {
       "a tape ends when its function returns: await before or after it",
     );
   }
-  const { leaves, def } = flatten(result, "result");
-  const own = leaves.filter((leaf) => leaf.traced?.trace === trace);
-  const data = trace.results(own);
+  const own = new Set<Tensor>();
+  mapped(result, (leaf) => {
+    if (leaf.traced?.trace === trace) own.add(leaf);
+    return leaf;
+  });
+  const tensors = [...own];
+  const data = trace.results(tensors);
   const made = new Map(
-    own.map((leaf, i) => [leaf, new Tensor(new ArrayStorage(leaf.dtype, leaf.shape, data[i] as never))]),
+    tensors.map((leaf, i) => [leaf, new Tensor(new ArrayStorage(leaf.dtype, leaf.shape, data[i] as TypedArray))]),
   );
-  return unflatten(
-    def,
-    leaves.map((leaf) => made.get(leaf) ?? leaf),
-  ) as R;
+  return mapped(result, (leaf) => made.get(leaf) ?? leaf) as R;
+}
+
+/** Arrays and plain objects with other tensors in the place of theirs, to any depth; everything else as it is. */
+function mapped(value: unknown, visit: (leaf: Tensor) => Tensor, seen = new Map<unknown, unknown>()): unknown {
+  if (value instanceof Tensor) return visit(value);
+  if (typeof value !== "object" || value === null) return value;
+  const known = seen.get(value);
+  if (known !== undefined) return known;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  const isPlain = prototype === Object.prototype || prototype === null;
+  if (!Array.isArray(value) && !isPlain) return value;
+  const made: Record<string, unknown> | unknown[] = Array.isArray(value) ? [] : {};
+  seen.set(value, made);
+  for (const [key, item] of Object.entries(value)) (made as Record<string, unknown>)[key] = mapped(item, visit, seen);
+  return made;
 }
 
 function tapeOf(trace: TapeTrace, { memory }: Engine): Tape {

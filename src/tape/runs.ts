@@ -6,6 +6,7 @@
  * so that what was compiled for one run serves all that have the same code. A run of one operation is compiled when it first comes, a
  * longer one when it comes the second time.
  */
+import { Recent } from "../base/recent.ts";
 import { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { Log } from "./log.ts";
@@ -81,12 +82,15 @@ interface CompiledRun {
   readonly program: PoolProgram;
 }
 
-/** Runs that were seen and not compiled, of which only hashes are kept; and compiled programs. */
+/** Runs that were seen and not compiled: only hashes are kept. */
 const MOST_SEEN = 65536;
+/** Programs, of which the one longest unused makes room for another. */
+const MOST_COMPILED = 2048;
 
 export class CompiledRuns {
   readonly #memory: TapeMemory;
-  readonly #compiled = new Map<number, CompiledRun[]>();
+  /** By hash. */
+  readonly #compiled = new Recent<number, CompiledRun[]>(MOST_COMPILED);
   #seen = new Set<number>();
   compiledRuns = 0;
 
@@ -96,7 +100,7 @@ export class CompiledRuns {
 
   /** The program of a run, if there is one by now; compiles it if it is time for that. */
   programOf(log: Log, run: Run): PoolProgram | null {
-    const known = this.#compiled.get(run.hash);
+    const known = this.#compiled.find(run.hash);
     const found = known?.find(({ code }) => sameCode(run.code, code));
     if (found) return found.program;
     if (run.entries.length > 1 && !this.#isSecond(run.hash)) return null;
@@ -105,7 +109,7 @@ export class CompiledRuns {
     this.compiledRuns += 1;
     const compiled = { code: Int32Array.from(run.code), program };
     if (known) known.push(compiled);
-    else this.#compiled.set(run.hash, [compiled]);
+    else this.#compiled.add(run.hash, [compiled]);
     return program;
   }
 
