@@ -123,7 +123,8 @@ function tree(): void {
     });
     times.push(spent);
     if (i < 59) continue;
-    const step = (p: Params, w: readonly Tensor[]) => valueAndGrad((q: Params) => treeLoss(q, shape, w))(p);
+    // a tape keeps its arguments, so the plan does too
+    const step = (p: Params, w: readonly Tensor[]) => [valueAndGrad((q: Params) => treeLoss(q, shape, w))(p), p];
     const { arenaBytes } = plan(step)(params, words);
     console.log(
       `      pool ${peaks[i]} bytes, the same tree planned ${arenaBytes}: ${((peaks[i] as number) / arenaBytes).toFixed(3)}`,

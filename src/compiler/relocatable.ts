@@ -7,7 +7,8 @@
  *
  *   kernel at [1], [2], [0] + 64        addresses of operands are numbers of the table, and offsets in the slot
  *
- * Parameters are never written to. A result that is a parameter under another shape has no storage of its own.
+ * Parameters are not written to, but those that are donated: a result may be stored over one. A result that is a parameter under another
+ * shape has no storage of its own.
  */
 import { at, invariant } from "../base/invariant.ts";
 import type { PlacedProgram, PlacedStep } from "../codegen/placed.ts";
@@ -38,18 +39,27 @@ export interface RelocatableProgram {
 /** Of a number in the table. */
 const WORD_BYTES = 4;
 
+/** A graph, and parameters whose storage a result may take over, with the number of that result. */
+export interface RelocatableSource {
+  readonly graph: Graph;
+  readonly donated: ReadonlyMap<number, number>;
+}
+
 /** Plans a graph for a table of so many bytes; null where the table has not room for all its parameters and results. */
 export function relocatable(
-  graph: Graph,
+  { graph, donated }: RelocatableSource,
   target: TargetDescription,
   host: PlanningHost,
   tableBytes: number,
 ): RelocatableProgram | null {
   if ((1 + graph.params.length + graph.results.length) * WORD_BYTES > tableBytes) return null;
-  const persistent = new Set(graph.params.keys());
+  const persistent = new Set([...graph.params.keys()].filter((param) => !donated.has(param)));
   const request = { ...PLAIN_REQUEST, cache: false };
-  const planned = storedPlans(graph, planTools({ graph, persistent }, target, request, host)).asWritten.result;
-  return bound(planned, tableBytes);
+  const source = { graph, donated, persistent };
+  const planned = storedPlans(graph, planTools(source, target, request, host)).asWritten.result;
+  // where the result cannot be written over the parameter, nothing is saved
+  const isInPlace = planned.plan.copies.length === 0;
+  return isInPlace ? bound(planned, tableBytes) : relocatable({ graph, donated: new Map() }, target, host, tableBytes);
 }
 
 function bound(planned: PlannedProgram, tableBytes: number): RelocatableProgram {

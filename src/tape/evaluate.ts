@@ -10,7 +10,7 @@ import { Executor, type LeafData } from "./executor.ts";
 import { type LastingPlaces, Lifetimes } from "./lifetimes.ts";
 import { EXECUTED, type Log, SEEN } from "./log.ts";
 import type { PoolProgram, TapeMemory } from "./memory.ts";
-import { type CompiledRuns, type Run, runOf } from "./runs.ts";
+import { type CompiledRuns, type Run, runOf, type Surroundings } from "./runs.ts";
 
 /** What computes, for all tapes. */
 export interface Engine {
@@ -77,10 +77,13 @@ export class Evaluation {
       if ((reads.left.get(value) ?? 0) > inside || wanted.has(value)) return true;
       return !isLast && lifetimes.mayLast(value, reads.first.get(value) ?? 0);
     };
+    const mayOverwrite = (value: number, inside: number): boolean =>
+      this.#executor.mayOverwrite(value) && !isNeeded(value, inside);
+    const around: Surroundings = { isNeeded, mayOverwrite };
     this.#eviction?.pin(wanted);
     try {
-      for (const piece of this.#pieces(entries, isNeeded)) {
-        for (const run of this.#executed(piece, isNeeded)) {
+      for (const piece of this.#pieces(entries, around)) {
+        for (const run of this.#executed(piece, around)) {
           for (const entry of run.entries) this.#markRun(entry);
           for (const value of run.outputs) lifetimes.use(value);
           for (const entry of run.entries) {
@@ -111,7 +114,7 @@ export class Evaluation {
   }
 
   /** Runs a piece: as a whole where there is room for that, else entry by entry. */
-  *#executed({ run, program }: Piece, isNeeded: IsNeeded): Generator<Run> {
+  *#executed({ run, program }: Piece, around: Surroundings): Generator<Run> {
     if (!this.#eviction) {
       this.#upload(run);
       this.#executor.execute(run, program);
@@ -125,7 +128,7 @@ export class Evaluation {
       const isRefused = error instanceof TidemarkError && error.code === "PoolExhausted";
       if (!isRefused || run.entries.length === 1) throw error;
       for (const entry of run.entries) {
-        const single = this.#single(entry, isNeeded);
+        const single = this.#single(entry, around);
         this.#runEvicting(single.run, single.program);
         yield single.run;
       }
@@ -167,7 +170,7 @@ export class Evaluation {
     for (const entry of entries) this.#eachInput(entry, (value) => count(left, value));
     const isMade = new Set(entries);
     for (const entry of entries) {
-      const { run, program } = this.#single(entry, () => true);
+      const { run, program } = this.#single(entry, ALL_NEEDED);
       eviction.count(0, 1);
       this.#engine.counts.recomputed += 1;
       eviction.pin(run.inputs);
@@ -186,8 +189,8 @@ export class Evaluation {
   }
 
   /** An entry by itself. */
-  #single(entry: number, isNeeded: IsNeeded): Piece {
-    const run = runOf(this.#log, [entry], isNeeded);
+  #single(entry: number, around: Surroundings): Piece {
+    const run = runOf(this.#log, [entry], around);
     const program = this.#engine.runs.programOf(this.#log, run);
     invariant(program, () => `${this.#log.signatureOf(entry).op.name} has too many operands`);
     return { run, program };
@@ -253,11 +256,11 @@ export class Evaluation {
   }
 
   /** Entries as runs: all of them where they came before in this order, else in pieces that came before, else one by one. */
-  *#pieces(entries: readonly number[], isNeeded: IsNeeded): Generator<Piece> {
+  *#pieces(entries: readonly number[], around: Surroundings): Generator<Piece> {
     if (entries.length === 0) return;
     const { compilesRuns, cuts, counts } = this.#engine;
     const log = this.#log;
-    const whole = compilesRuns && entries.length <= MOST_OPERATIONS ? this.#known(entries, isNeeded) : null;
+    const whole = compilesRuns && entries.length <= MOST_OPERATIONS ? this.#known(entries, around) : null;
     if (whole) {
       counts.inRuns += entries.length;
       yield whole;
@@ -268,23 +271,23 @@ export class Evaluation {
     for (const end of ends) {
       const part = entries.slice(start, end);
       start = end;
-      const known =
-        compilesRuns && part.length > 1 && part.length < entries.length ? this.#known(part, isNeeded) : null;
+      const known = compilesRuns && part.length > 1 && part.length < entries.length ? this.#known(part, around) : null;
       if (known) {
         counts.inRuns += part.length;
         yield known;
         continue;
       }
       counts.single += part.length;
-      for (const entry of part) yield this.#single(entry, isNeeded);
+      for (const entry of part) yield this.#single(entry, around);
     }
   }
 
-  #known(entries: readonly number[], isNeeded: IsNeeded): Piece | null {
-    const run = runOf(this.#log, entries, isNeeded);
+  #known(entries: readonly number[], around: Surroundings): Piece | null {
+    const run = runOf(this.#log, entries, around);
     const program = this.#engine.runs.programOf(this.#log, run);
     return program && { run, program };
   }
 }
 
-type IsNeeded = (value: number, inside: number) => boolean;
+/** Where values are recomputed for others. */
+const ALL_NEEDED: Surroundings = { isNeeded: () => true, mayOverwrite: () => false };

@@ -16,6 +16,9 @@ export type LeafData = (value: number) => (into: TypedArray) => void;
 /** Makes room for so many bytes, as far as that can be done. */
 export type MakeRoom = (bytes: number) => void;
 
+/** Bytes of a block from which on overwriting it is worth another program. */
+const LEAST_OVERWRITTEN = 4096;
+
 export class Executor {
   readonly #log: Log;
   readonly #memory: TapeMemory;
@@ -38,8 +41,14 @@ export class Executor {
     return (this.#log.block[value] as number) >= 0;
   }
 
+  /** Whether a result may be stored over a value: nothing else is in its block, and it is large enough to matter. */
+  mayOverwrite(value: number): boolean {
+    const block = this.#log.block[value] as number;
+    return block >= 0 && this.#memory.pool.bytes(block) >= LEAST_OVERWRITTEN && this.#blocks.isAlone(block);
+  }
+
   /** Runs a program on the blocks of its inputs; its outputs have blocks afterwards. Where there is no room, nothing has changed. */
-  execute({ entries, inputs, outputs }: Run, program: PoolProgram): void {
+  execute({ entries, inputs, outputs, donated }: Run, program: PoolProgram): void {
     const log = this.#log;
     const { pool } = this.#memory;
     const words = 1 + inputs.length + program.bufferBytes.length;
@@ -67,11 +76,16 @@ export class Executor {
     if ((table[0] as number) >= 0) pool.free(table[0] as number);
     outputs.forEach((value, i) => {
       const place = at(program.results, i);
-      const block = "buffer" in place ? at(made, place.buffer) : (log.block[at(inputs, place.param)] as number);
+      const block = "buffer" in place ? at(made, place.buffer) : (table[1 + place.param] as number);
       if (this.isThere(value)) this.give(value);
       this.#blocks.share(block);
       log.block[value] = block;
     });
+    // what a result was stored over is gone
+    for (const [input, output] of donated) {
+      const place = at(program.results, output);
+      if ("param" in place && place.param === input) this.give(at(inputs, input));
+    }
   }
 
   /** The block of a value that is in memory or comes from outside. */
@@ -135,6 +149,10 @@ class SharedBlocks {
       this.#values = longer;
     }
     this.#values[block] = (this.#values[block] as number) + 1;
+  }
+
+  isAlone(block: number): boolean {
+    return this.#values[block] === 1;
   }
 
   release(block: number): void {

@@ -5,8 +5,7 @@
  *   ├─ table ─┼──── pool: values, and the slot of the program that runs ────┤
  */
 import { currentHost } from "../api/host.ts";
-import { type RelocatableProgram, relocatable } from "../compiler/relocatable.ts";
-import type { Graph } from "../ir/graph.ts";
+import { type RelocatableProgram, type RelocatableSource, relocatable } from "../compiler/relocatable.ts";
 import { byteLength, elementsOf, type TensorType } from "../ir/type.ts";
 import { elementsIn, newElements, type TypedArray } from "../kernel/dtype.ts";
 import { Pool } from "../pool/pool.ts";
@@ -44,9 +43,9 @@ export class TapeMemory {
   }
 
   /** Plans and loads a graph; null where it has too many parameters and results for the table. */
-  load(graph: Graph): PoolProgram | null {
+  load(source: RelocatableSource): PoolProgram | null {
     const host = currentHost();
-    const made = host.heap.keptSmall(() => relocatable(graph, this.#target.description, host, TABLE_BYTES));
+    const made = host.heap.keptSmall(() => relocatable(source, this.#target.description, host, TABLE_BYTES));
     if (!made) return null;
     const machine = this.#target.load(made.placed, { stepwise: false, memory: this.#memory });
     const { slotBytes, bufferBytes, results } = made;

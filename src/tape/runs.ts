@@ -9,6 +9,7 @@
 import { Recent } from "../base/recent.ts";
 import { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
+import { sameType } from "../ir/type.ts";
 import type { Log } from "./log.ts";
 import type { PoolProgram, TapeMemory } from "./memory.ts";
 
@@ -20,15 +21,20 @@ export interface Run {
   readonly inputs: readonly number[];
   /** Values that are needed afterwards, in order. */
   readonly outputs: readonly number[];
+  /** Numbers of inputs that nothing reads afterwards, with the number of an output that may be stored over them. */
+  readonly donated: ReadonlyMap<number, number>;
   readonly hash: number;
 }
 
-/** `isNeeded` says which values are read after the run, from how often they are read inside. */
-export function runOf(
-  log: Log,
-  entries: readonly number[],
-  isNeeded: (value: number, readsInside: number) => boolean,
-): Run {
+/** What is known about values around a run. */
+export interface Surroundings {
+  /** Whether a value is read after the run, from how often it is read inside. */
+  isNeeded(value: number, inside: number): boolean;
+  /** Whether the block of a value from outside may be overwritten. */
+  mayOverwrite(value: number, inside: number): boolean;
+}
+
+export function runOf(log: Log, entries: readonly number[], { isNeeded, mayOverwrite }: Surroundings): Run {
   const code: number[] = [];
   const inputs: number[] = [];
   const outputs: number[] = [];
@@ -68,7 +74,33 @@ export function runOf(
       outputs.push(first + i);
     }
   }
-  return { entries, code, inputs, outputs, hash };
+  const donated = donatedOf(log, inputs, outputs, (value) => mayOverwrite(value, reads.get(value) ?? 0));
+  for (const [input, output] of donated) {
+    push(-1 - input);
+    push(output);
+  }
+  return { entries, code, inputs, outputs, donated, hash };
+}
+
+/** An output takes the place of an operand of its own operation that has the same type. */
+function donatedOf(
+  log: Log,
+  inputs: readonly number[],
+  outputs: readonly number[],
+  mayOverwrite: (value: number) => boolean,
+): ReadonlyMap<number, number> {
+  const donated = new Map<number, number>();
+  outputs.forEach((output, i) => {
+    const entry = log.producer[output] as number;
+    const type = log.typeOf(output);
+    const operands = log.signatureOf(entry).inputTypes.map((_, k) => log.inputAt(entry, k));
+    const taken = operands.find((value) => {
+      const input = inputs.indexOf(value);
+      return input >= 0 && !donated.has(input) && sameType(log.typeOf(value), type) && mayOverwrite(value);
+    });
+    if (taken !== undefined) donated.set(inputs.indexOf(taken), i);
+  });
+  return donated;
 }
 
 function sameCode(a: readonly number[], b: Int32Array): boolean {
@@ -104,7 +136,7 @@ export class CompiledRuns {
     const found = known?.find(({ code }) => sameCode(run.code, code));
     if (found) return found.program;
     if (run.entries.length > 1 && !this.#isSecond(run.hash)) return null;
-    const program = this.#memory.load(graphOf(log, run));
+    const program = this.#memory.load({ graph: graphOf(log, run), donated: run.donated });
     if (!program) return null;
     this.compiledRuns += 1;
     const compiled = { code: Int32Array.from(run.code), program };
