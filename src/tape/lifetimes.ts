@@ -9,7 +9,7 @@
  * and then is recomputed a few times, whatever the distance.
  */
 import { byteLength } from "../ir/type.ts";
-import { EXECUTED, type Log, OF_GRADIENT, SEEN } from "./log.ts";
+import { EXECUTED, type Log, OF_GRADIENT, QUEUED, SEEN } from "./log.ts";
 
 /** Values up to this size outlive an evaluation without having shown that they are needed. */
 const SMALL_BYTES = 1024;
@@ -104,6 +104,9 @@ export class Lifetimes {
   }
 
   #queue(value: number): void {
+    const { valueMarks } = this.#log;
+    if ((valueMarks[value] as number) & QUEUED) return;
+    valueMarks[value] = (valueMarks[value] as number) | QUEUED;
     const end = Math.max(this.now, this.#endOf(value));
     const others = this.#ends.get(end);
     if (others) others.push(value);
@@ -114,7 +117,9 @@ export class Lifetimes {
   settle(): void {
     const due = this.#ends.get(this.now) ?? [];
     this.#ends.delete(this.now);
+    const { valueMarks } = this.#log;
     for (const value of due) {
+      valueMarks[value] = (valueMarks[value] as number) & ~QUEUED;
       if ((this.#log.block[value] as number) < 0 || this.stays(value, 0)) continue;
       if (this.#endOf(value) > this.now) this.#queue(value);
       else this.#give(value);

@@ -26,6 +26,8 @@ export const OF_GRADIENT = 4;
 export const ACTIVE = 1;
 /** The host has looked at its elements. */
 export const SEEN = 2;
+/** It is in the queue of those that are given back later. */
+export const QUEUED = 4;
 
 function longer<T extends Int32Array | Uint8Array>(from: T, make: (length: number) => T): T {
   const into = make(2 * from.length);
@@ -148,7 +150,8 @@ export class Log {
 
   /** Nothing has a gradient but what is marked from now on. */
   forgetActive(): void {
-    this.valueMarks.fill(0);
+    for (let value = 0; value < this.values; value++)
+      this.valueMarks[value] = (this.valueMarks[value] as number) & ~ACTIVE;
     this.saves.fill(0);
   }
 
