@@ -85,7 +85,7 @@ describe("memory of a tape", () => {
         { memory },
       );
     expect(() => run("50KB")).toThrow(
-      /PoolExhausted: tape: 4,\d+ bytes do not fit into the limit of 50,000;[\s\S]*tape\.test\.ts:\d+/,
+      /PoolExhausted: tape: 4,\d+ bytes do not fit into the limit of 50,000;[\s\S]*memory\.test\.ts:\d+/,
     );
     run("1MB");
   });
