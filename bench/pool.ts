@@ -1,6 +1,6 @@
 /**
  * @file Replays traces of allocations through a pool: `npm run bench:pool -- FILE…`. For each, the highest top of the range over the
- * most bytes that were live at once, and nanoseconds for one allocation with its free. Kinds of files:
+ * most bytes that were live at once, and nanoseconds of processor time for one allocation with its free. Kinds of files:
  *
  *   .csv            id,lower,upper,size: live on [lower, upper) (MiniMalloc's form)
  *   .json           a graph of operations with inputs and outputs by number of storage (`size`, `const`, `outputs`, `ops`)
@@ -143,23 +143,22 @@ function maxLive({ value, bytes }: Stream): number {
   return most;
 }
 
-/** Best of several, per pair of calls: the whole stream on a pool that is emptied in between. */
+/** Of processor time, best of several, per pair of calls: the whole stream, again and again on a pool that is emptied in between. */
 function nanoseconds(stream: Stream, values: number): number {
   const pool = new Pool();
   const handles = new Int32Array(values);
   const pairs = stream.value.length / 2;
-  const repeats = Math.max(3, Math.ceil(200_000 / stream.value.length));
+  const repeats = Math.ceil(500_000 / stream.value.length);
   let best = Number.POSITIVE_INFINITY;
-  for (let round = 0; round < 5; round++) {
-    let spent = 0;
+  for (let round = 0; round < 6; round++) {
+    const before = process.cpuUsage();
     for (let i = 0; i < repeats; i++) {
       const generation = pool.begin();
-      const start = performance.now();
       replay(stream, pool, handles);
-      spent += performance.now() - start;
       pool.end(generation);
+      pool.trim();
     }
-    best = Math.min(best, (spent * 1e6) / (repeats * pairs));
+    best = Math.min(best, (process.cpuUsage(before).user * 1000) / (repeats * pairs));
   }
   return best;
 }
@@ -187,7 +186,7 @@ function churn(calls: number): void {
     return seed / 2 ** 32;
   };
   const peaks: string[] = [];
-  const start = performance.now();
+  const before = process.cpuUsage();
   for (let i = 0; i < calls; i++) {
     const slot = Math.floor(next() * handles.length);
     const handle = handles[slot] as number;
@@ -195,7 +194,7 @@ function churn(calls: number): void {
     handles[slot] = handle >= 0 ? -1 : pool.allocate(Math.floor(4 * 2 ** (20 * next())));
     if ((i + 1) % Math.ceil(calls / 4) === 0) peaks.push(`${pool.stats().peak.reserved} bytes, ${pool.rows} rows`);
   }
-  const ns = ((performance.now() - start) * 1e6) / (calls / 2);
+  const ns = (process.cpuUsage(before).user * 1000) / (calls / 2);
   console.log(
     `${calls} calls, ${ns.toFixed(0)} ns a pair with the random numbers; after each quarter: ${peaks.join("; ")}`,
   );

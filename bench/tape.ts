@@ -2,6 +2,7 @@
  * @file Programs that are decided as they run: `npm run bench:tape [-- NAME…]`.
  *
  *   tree      a TreeLSTM over random trees of 50 nodes, width 256: milliseconds for loss and gradients, share of compiled operations, peak of the pool
+ *   streams   the pool over what is live, one operation at a time
  *   same      32 trees of one shape at a time, beside the same trees as one planned batch
  *   small     small operations by themselves, per second
  */
@@ -21,7 +22,7 @@ import {
   tensor,
   valueAndGrad,
 } from "../src/api/index.ts";
-import { type PoolStats, tape, tapeCounts } from "../src/tape/index.ts";
+import { maskedSelect, type PoolStats, type Tape, tape, tapeCounts } from "../src/tape/index.ts";
 
 const WIDTH = 256;
 
@@ -139,6 +140,38 @@ function tree(): void {
   );
 }
 
+/** The pool over what is live, one operation at a time: trees, and rows that go to experts by data. */
+function streams(): void {
+  const ratio = (body: (t: Tape) => unknown): string => {
+    let memory = (): PoolStats | null => null;
+    tape(
+      (t) => {
+        memory = t.memory;
+        return body(t);
+      },
+      { compileRuns: false },
+    );
+    const { peak } = memory() as PoolStats;
+    return (peak.reserved / peak.allocated).toFixed(4);
+  };
+  const next = randomNumbers(5);
+  const words = wordsFor(100, 1, 25);
+  const trees = Array.from({ length: 5 }, () => {
+    const shape = randomTree(25, next);
+    return ratio((t) => t.gradient(treeLoss(params, shape, words), params));
+  });
+  const tokens = weights(9, [512, WIDTH], 1);
+  const router = weights(10, [WIDTH, 4], 0.1);
+  const experts = Array.from({ length: 4 }, (_, i) => weights(20 + i, [WIDTH, WIDTH], 0.05));
+  const routed = ratio((t) => {
+    const chosen = tokens.matmul(router).argmax(1);
+    const parts = experts.map((expert, i) => tanh(matmul(maskedSelect(tokens, chosen.equal(i)), expert)));
+    const loss = parts.map((own) => sum(mul(own, own))).reduce((a, b) => add(a, b));
+    return t.gradient(loss, experts);
+  });
+  console.log(`streams: pool over live: trees ${trees.join(", ")}; experts ${routed}`);
+}
+
 function same(): void {
   const shape = randomTree(25, randomNumbers(5));
   const words = wordsFor(100, 32, 25);
@@ -195,6 +228,6 @@ function small(): void {
   );
 }
 
-const parts = { tree, same, small };
+const parts = { tree, streams, same, small };
 const asked = process.argv.slice(2);
 for (const [name, run] of Object.entries(parts)) if (asked.length === 0 || asked.includes(name)) run();

@@ -2,11 +2,11 @@
  * @file A pool: one range of addresses from which values of any size are taken and given back, for programs whose memory cannot
  * be planned. Blocks lie side by side; tables beside the range hold what is known about each, so an allocation makes no object:
  *
- *   range    ├── used ──┼─ free ─┼──── used ────┼── used ──┤      ← the top; above it nothing is reserved
+ *   range    ├── used ──┼─ free ─┼──── used ────┼─ free ─┤        ← the top; above it nothing is reserved
  *   tables   address, bytes, asked, tag, generation, neighbours    one row per block
  *
  * Best fit: the smallest free block that is large enough, the lowest of equal ones (free-blocks.ts). What is freed joins its free
- * neighbours; free space at the top is no block but lowers the top, so it is used only where no hole fits.
+ * neighbours, at the top too: the top is lowered by `trim` alone. Where nothing fits, a free block at the top is extended.
  *
  * Blocks belong to the generation in which they were allocated. Ending a generation frees them all at once, but those that were
  * carried out of it. The top never exceeds the limit: an allocation that does not fit is refused with a list of what is live.
@@ -37,11 +37,11 @@ export interface PoolStats {
   readonly allocated: number;
   /** Of live blocks: what was asked for, rounded up. */
   readonly active: number;
-  /** Of the range: from its start to the last live block. */
+  /** Of the range: from its start to its top. */
   readonly reserved: number;
   /** The most that was allocated, and reserved, so far. */
   readonly peak: { readonly allocated: number; readonly reserved: number };
-  /** The largest block that is free below the top. */
+  /** The largest free block. */
   readonly largestFree: number;
   /** Live blocks. */
   readonly blocks: number;
@@ -139,7 +139,7 @@ export class Pool {
   /** Whether an allocation of so many bytes would be refused. */
   refuses(bytes: number): boolean {
     const size = wholeGranules(bytes);
-    return this.#top + size > this.limitBytes && this.#free.bestFit(size) < 0;
+    return this.#usedTop + size > this.limitBytes && this.#free.bestFit(size) < 0;
   }
 
   /** Gives a block back. */
@@ -189,13 +189,25 @@ export class Pool {
   }
 
   /**
-   * What is reserved from now on starts at the top of what is live.
-   * @returns bytes above the top that the caller may give back
+   * Lowers the top to the end of the last live block.
+   * @returns bytes above it that the caller may give back
    */
   trim(): number {
+    const last = this.#last;
+    if (last >= 0 && this.#state[last] === FREE) {
+      this.#free.remove(last);
+      this.#top = this.#address[last] as number;
+      this.#unlink(last);
+    }
     const bytes = this.#reservedSoFar - this.#top;
     this.#reservedSoFar = this.#top;
     return bytes;
+  }
+
+  /** The end of the last live block. */
+  get #usedTop(): number {
+    const last = this.#last;
+    return last >= 0 && this.#state[last] === FREE ? (this.#address[last] as number) : this.#top;
   }
 
   stats(): PoolStats {
@@ -265,26 +277,32 @@ export class Pool {
     return taken;
   }
 
+  /** A block at the top; free space there is the start of it. */
   #extend(size: number, asked: number, tag: number): number {
-    const top = this.#top + size;
+    const address = this.#usedTop;
+    const top = address + size;
     if (top > this.limitBytes) throw poolRefused(this, asked, this.tagText(tag));
     if (top > this.#reservedSoFar) {
       this.#reserve(top);
       this.#reservedSoFar = top;
     }
-    const block = this.#newRow();
-    this.#address[block] = this.#top;
+    const isFree = address < this.#top;
+    if (isFree) this.#free.remove(this.#last);
+    const block = isFree ? this.#last : this.#newRow();
+    if (!isFree) {
+      this.#before[block] = this.#last;
+      this.#after[block] = NONE;
+      if (this.#last >= 0) this.#after[this.#last] = block;
+      this.#last = block;
+    }
+    this.#address[block] = address;
     this.#bytes[block] = size;
-    this.#before[block] = this.#last;
-    this.#after[block] = NONE;
-    if (this.#last >= 0) this.#after[this.#last] = block;
-    this.#last = block;
     this.#top = top;
     if (top > this.#peakReserved) this.#peakReserved = top;
     return block;
   }
 
-  /** Joins free neighbours; at the top, lowers it. */
+  /** Joins free neighbours. */
   #release(block: number): void {
     const before = this.#before[block] as number;
     const after = this.#after[block] as number;
@@ -299,11 +317,6 @@ export class Pool {
       this.#free.remove(after);
       this.#bytes[merged] = (this.#bytes[merged] as number) + (this.#bytes[after] as number);
       this.#unlink(after);
-    }
-    if (merged === this.#last) {
-      this.#top = this.#address[merged] as number;
-      this.#unlink(merged);
-      return;
     }
     this.#state[merged] = FREE;
     this.#free.add(merged);

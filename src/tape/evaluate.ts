@@ -25,7 +25,7 @@ export interface Engine {
 }
 
 /** Longer runs are cut, whether they come again or not. */
-const MOST_OPERATIONS = 20_000;
+const MOST_OPERATIONS = 8192;
 
 /** A part of what is computed, with its program. */
 interface Piece {

@@ -5,4 +5,12 @@ export { largestBlocks } from "../pool/refusal.ts";
 export { poolSnapshot } from "../pool/snapshot.ts";
 export { type AccountRow, type TapeAccount, tapeAccount } from "./account.ts";
 export { maskedSelect, nonzeroPositions, uniqueValues } from "./data-sizes.ts";
-export { type GradientOptions, type Tape, type TapeCounts, type TapeOptions, tape, tapeCounts } from "./run.ts";
+export {
+  type GradientOptions,
+  releaseTapes,
+  type Tape,
+  type TapeCounts,
+  type TapeOptions,
+  tape,
+  tapeCounts,
+} from "./run.ts";

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { type Tensor, tensor } from "../api/index.ts";
 import { threefry } from "../base/random.ts";
 import { readSnapshot } from "../view/snapshot.ts";
-import { type Tape, type TapeOptions, tape, tapeCounts } from "./run.ts";
+import { releaseTapes, type Tape, type TapeOptions, tape, tapeCounts } from "./run.ts";
 
 const draw = (seed: number, ...shape: number[]): Tensor => {
   const count = shape.reduce((a, b) => a * b, 1);
@@ -120,6 +120,16 @@ describe("memory of a tape", () => {
     expect(() => run({ memory: 160_000 })).toThrow("PoolExhausted");
     expect(() => run({ memory: 12_000, recompute: true })).toThrow("PoolExhausted");
     expect(() => run({ memory: 21_000, recompute: true })).toThrow(/operations were recomputed for|do not fit/);
+  });
+
+  it("that is kept between tapes can be given back", () => {
+    const x = draw(18, 100);
+    const run = (): number => tape(() => x.exp().sum()).item();
+    const before = run();
+    expect(() => tape(() => releaseTapes())).toThrow("SideEffect: releaseTapes: a tape is running");
+    releaseTapes();
+    expect(tapeCounts().programs).toBe(0);
+    expect(run()).toBe(before);
   });
 
   it("can be written as a snapshot", () => {

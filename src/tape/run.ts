@@ -111,6 +111,17 @@ function engineNow(): KeptEngine {
   return kept;
 }
 
+/**
+ * Gives back what is kept between tapes: their memory, which otherwise stays as large as it once had to be, and compiled programs. Not while a
+ * tape runs.
+ */
+export function releaseTapes(): void {
+  if (kept && kept.running > 0) {
+    fail("SideEffect", "releaseTapes: a tape is running", "call it when the function given to tape has returned");
+  }
+  kept = null;
+}
+
 /** How much of what tapes did ran in compiled runs. */
 export function tapeCounts(): TapeCounts {
   const { counts, runs } = engineNow();
@@ -194,6 +205,8 @@ function applyOptions(engine: KeptEngine, { memory, compileRuns, history = 0 }: 
   if (memory !== undefined) pool.limitBytes = Math.min(pool.limitBytes, parseBytes(memory));
   if (compileRuns !== undefined) engine.compilesRuns = compileRuns;
   if (engine.running > 0) return;
+  // nothing is live now: peaks are those of this tape
+  pool.trim();
   pool.resetPeak();
   pool.record(history);
 }

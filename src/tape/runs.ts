@@ -6,6 +6,7 @@
  * so that what was compiled for one run serves all that have the same code. A run of one operation is compiled when it first comes, a
  * longer one when it comes the second time.
  */
+import { TidemarkError } from "../base/errors.ts";
 import { Recent } from "../base/recent.ts";
 import { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
@@ -124,6 +125,8 @@ export class CompiledRuns {
   /** By hash. */
   readonly #compiled = new Recent<number, CompiledRun[]>(MOST_COMPILED);
   #seen = new Set<number>();
+  /** Too large for the target, or for the table. */
+  readonly #refused = new Set<number>();
   compiledRuns = 0;
 
   constructor(memory: TapeMemory) {
@@ -136,7 +139,7 @@ export class CompiledRuns {
     const found = known?.find(({ code }) => sameCode(run.code, code));
     if (found) return found.program;
     if (run.entries.length > 1 && !this.#isSecond(run.hash)) return null;
-    const program = this.#memory.load({ graph: graphOf(log, run), donated: run.donated });
+    const program = this.#load(log, run);
     if (!program) return null;
     this.compiledRuns += 1;
     const compiled = { code: Int32Array.from(run.code), program };
@@ -145,7 +148,21 @@ export class CompiledRuns {
     return program;
   }
 
+  /** Null where a run of several operations cannot be one program: they run by themselves. */
+  #load(log: Log, run: Run): PoolProgram | null {
+    try {
+      const program = this.#memory.load({ graph: graphOf(log, run), donated: run.donated });
+      if (!program) this.#refused.add(run.hash);
+      return program;
+    } catch (error) {
+      if (!(error instanceof TidemarkError) || run.entries.length === 1) throw error;
+      this.#refused.add(run.hash);
+      return null;
+    }
+  }
+
   #isSecond(hash: number): boolean {
+    if (this.#refused.has(hash)) return false;
     if (this.#seen.delete(hash)) return true;
     if (this.#seen.size >= MOST_SEEN) this.#seen = new Set();
     this.#seen.add(hash);
