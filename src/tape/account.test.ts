@@ -1,7 +1,7 @@
 /** @file What ways of differentiating hold, against PyTorch's own count (`python3 bench/tape-saves.py`, PyTorch 1.13) and against the tape itself. */
 import { expect, it } from "vitest";
-import { type Tensor, tensor, where } from "../api/index.ts";
-import { tapeAccount } from "./account.ts";
+import { grad, spec, type Tensor, tensor, where } from "../api/index.ts";
+import { tapeAccount } from "./account-function.ts";
 import { tape } from "./run.ts";
 
 const draw = (...shape: number[]): Tensor => {
@@ -121,4 +121,19 @@ it("the tape holds what its column says", () => {
   // beside what reverses read: the loss, numbers, and sums of rows, which are small enough to be kept a while
   expect(held).toBeGreaterThanOrEqual(tapeBytes);
   expect(held).toBeLessThanOrEqual(tapeBytes + argumentBytes + 2048);
+});
+
+it("orders of differentiation hold what they hold, one beside the other", () => {
+  const inner = (w: Tensor): Tensor => w.sin().exp().sum();
+  const once = tapeAccount(inner)(spec([1000]));
+  expect(once.orders).toEqual([
+    { overloadBytes: 8004, namedSavesBytes: 4000, tapeBytes: 4000, plannedBytes: once.plannedBytes },
+  ]);
+  const { orders, tapeBytes } = tapeAccount((w: Tensor) => grad(inner)(w).square().sum())(spec([1000]));
+  expect(orders).toHaveLength(2);
+  expect(orders[0]).toMatchObject({ namedSavesBytes: 4000, tapeBytes: 4000 });
+  // the gradient of the gradient reads what the gradient computed, too
+  expect(tapeBytes).toBe(orders[1]?.tapeBytes);
+  expect(tapeBytes).toBeGreaterThan(2 * 4000);
+  expect(() => tapeAccount((w: Tensor) => w.mul(2))(spec([2]))).toThrow("ShapeMismatch: tapeAccount");
 });

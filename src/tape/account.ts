@@ -8,17 +8,11 @@
  *
  * Arguments are there in any case and not counted, nor are constants. A value counts once, with the operation that made it.
  */
-import { valueAndGrad } from "../api/grad.ts";
-import { plansOf } from "../api/plan.ts";
 import type { OpFacts } from "../ir/facts.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import type { Plan } from "../plan/problem.ts";
-import { requireFunction } from "../trace/arguments.ts";
-import type { AnyFunction } from "../trace/function.ts";
-import type { Tensor } from "../trace/tensor.ts";
-import type { Tree } from "../trace/tree.ts";
 import { inputBit, isCheap, Signatures } from "./signatures.ts";
 
 const COLUMNS = ["overloadBytes", "namedSavesBytes", "tapeBytes", "plannedBytes"] as const;
@@ -31,7 +25,10 @@ export interface AccountRow extends Readonly<Record<Column, number>> {
   readonly count: number;
 }
 
-export interface TapeAccount extends Readonly<Record<Column, number>> {
+/** Bytes of all operations. */
+export type AccountTotals = Readonly<Record<Column, number>>;
+
+export interface TapeAccount extends AccountTotals {
   /** Largest first. In the planned program, a fused kernel counts under the name of its main operation. */
   readonly rows: readonly AccountRow[];
 }
@@ -84,7 +81,7 @@ export function accountOf(graph: Graph, plan: Plan): TapeAccount {
     for (const value of [...node.inputs, ...node.outputs]) overload.add(storedBase(value, producer, isRepeated));
   }
   const read = new Set(backward.flatMap(({ inputs }) => inputs.filter(isForward)));
-  const { torch, own } = namedReads(forward, read);
+  const { torch, own } = namedReads(forward, read, producer);
   const named = new Set([...torch].map((value) => storedBase(value, producer, isView)));
   const taped = new Set([...own].flatMap((value) => dearer(value, producer)));
   const columns = [
@@ -110,9 +107,9 @@ export function accountOf(graph: Graph, plan: Plan): TapeAccount {
 function namedReads(
   forward: readonly Node[],
   read: ReadonlySet<Value>,
+  producer: ReadonlyMap<Value, Node>,
 ): { readonly torch: ReadonlySet<Value>; readonly own: ReadonlySet<Value> } {
   const signatures = new Signatures();
-  const made = new Set(forward.flatMap(({ outputs }) => outputs));
   const [torch, own] = [new Set<Value>(), new Set<Value>()];
   for (const node of forward) {
     const active = node.inputs.reduce((mask, { type }, i) => (isFloat(type.dtype) ? mask | inputBit(i) : mask), 0);
@@ -122,7 +119,7 @@ function namedReads(
     const touched = [...node.inputs, ...node.outputs].filter((value) => read.has(value));
     const isDifferentiated = hasRegions
       ? touched.length > 0
-      : mine.every((value) => read.has(value) || !made.has(value));
+      : mine.every((value) => read.has(value) || !producer.has(value));
     if (!isDifferentiated) continue;
     const { torchReads: theirs } = (node.op.facts ?? {}) as OpFacts<unknown>;
     const ofTorch = theirs ? theirs.flat().map((i) => node.inputs[i] as Value) : mine;
@@ -189,26 +186,4 @@ function plannedResiduals({ program, problem, bufferOf }: Plan): ReadonlyMap<str
     if (from <= peak && peak < to) found.set(operation, (found.get(operation) ?? 0) + bytesOf(id));
   }
   return found;
-}
-
-/**
- * What four ways of differentiating a function hold between its forward and its backward pass. The function returns a scalar, and is
- * differentiated with respect to its first argument; nothing runs, so arguments may be specs.
- *
- * @example
- * import { spec, type Tensor } from "tidemark";
- * import { tapeAccount } from "tidemark/tape";
- *
- * const loss = (w: Tensor, x: Tensor) => x.matmul(w).relu().square().sum();
- * const { overloadBytes, namedSavesBytes, tapeBytes, plannedBytes } = tapeAccount(loss)(spec([64, 16]), spec([32, 64]));
- * console.log(overloadBytes, namedSavesBytes, tapeBytes, plannedBytes); // 6148 2048 2048 2048
- */
-export function tapeAccount<Args extends readonly Tree[]>(
-  fn: (...args: Args) => Tensor,
-): (...args: Args) => TapeAccount {
-  requireFunction("tapeAccount", "its argument", fn);
-  return (...args) => {
-    const { source, plans } = plansOf(valueAndGrad(fn) as AnyFunction, args, { target: "wasm" });
-    return accountOf(source.graph, plans.choose().result.plan);
-  };
 }

@@ -3,7 +3,8 @@
 export { Pool, type PoolBlock, type PoolOptions, type PoolStats } from "../pool/pool.ts";
 export { largestBlocks } from "../pool/refusal.ts";
 export { poolSnapshot } from "../pool/snapshot.ts";
-export { type AccountRow, type TapeAccount, tapeAccount } from "./account.ts";
+export type { AccountRow, AccountTotals, TapeAccount } from "./account.ts";
+export { type FunctionAccount, tapeAccount } from "./account-function.ts";
 export { maskedSelect, nonzeroPositions, uniqueValues } from "./data-sizes.ts";
 export {
   type GradientOptions,
