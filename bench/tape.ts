@@ -4,6 +4,7 @@
  *   tree      a TreeLSTM over random trees of 50 nodes, width 256: milliseconds for loss and gradients, share of compiled operations, peak of the pool
  *   streams   the pool over what is live, one operation at a time
  *   same      32 trees of one shape at a time, beside the same trees as one planned batch
+ *   gpt       a training step of the built-in program
  *   small     small operations by themselves, per second
  */
 import {
@@ -22,6 +23,7 @@ import {
   tensor,
   valueAndGrad,
 } from "../src/api/index.ts";
+import { gpt } from "../src/cli/programs/gpt.ts";
 import { maskedSelect, type PoolStats, type Tape, tape, tapeCounts } from "../src/tape/index.ts";
 
 const WIDTH = 256;
@@ -228,6 +230,28 @@ function small(): void {
   );
 }
 
-const parts = { tree, streams, same, small };
+/** A training step of the built-in program on a tape, and compiled. */
+function gptStep(): void {
+  const state = gpt.init();
+  const batch = gpt.batch();
+  let memory = (): PoolStats | null => null;
+  for (let i = 0; i < 3; i++) {
+    tape((t) => {
+      memory = t.memory;
+      return gpt.step(state, ...batch);
+    });
+  }
+  const { arenaBytes } = plan((s: typeof state, x: Tensor, y: Tensor) => gpt.step(s, x, y), { donate: [0] })(
+    state,
+    batch[0] as Tensor,
+    batch[1] as Tensor,
+  );
+  const { reserved } = (memory() as PoolStats).peak;
+  console.log(
+    `gpt: pool ${(reserved / 2 ** 20).toFixed(1)} MiB on a tape, ${(arenaBytes / 2 ** 20).toFixed(1)} compiled with its state donated`,
+  );
+}
+
+const parts = { tree, streams, same, small, gpt: gptStep };
 const asked = process.argv.slice(2);
 for (const [name, run] of Object.entries(parts)) if (asked.length === 0 || asked.includes(name)) run();
