@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { grad, spec, type Tensor, tensor, where } from "../api/index.ts";
 import { tapeAccount } from "./account-function.ts";
-import { tape } from "./run.ts";
+import { tape } from "./tape.ts";
 
 const draw = (...shape: number[]): Tensor => {
   const count = shape.reduce((a, b) => a * b, 1);

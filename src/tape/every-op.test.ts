@@ -13,7 +13,7 @@ import { elementWriter, isFloat, newElements } from "../kernel/dtype.ts";
 import { allOps } from "../ops/all.ts";
 import { ArrayStorage } from "../trace/storage.ts";
 import { Tensor } from "../trace/tensor.ts";
-import { tape } from "./run.ts";
+import { tape } from "./tape.ts";
 
 function rangeOf(sample: Sample<unknown>, i: number): readonly [number, number] {
   const range = sample.range ?? [-2, 2];

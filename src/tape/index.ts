@@ -14,4 +14,4 @@ export {
   type TapeOptions,
   tape,
   tapeCounts,
-} from "./run.ts";
+} from "./tape.ts";

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { type Tensor, tensor } from "../api/index.ts";
 import { threefry } from "../base/random.ts";
 import { readSnapshot } from "../view/snapshot.ts";
-import { releaseTapes, type Tape, type TapeOptions, tape, tapeCounts } from "./run.ts";
+import { releaseTapes, type Tape, type TapeOptions, tape, tapeCounts } from "./tape.ts";
 
 const draw = (seed: number, ...shape: number[]): Tensor => {
   const count = shape.reduce((a, b) => a * b, 1);

@@ -5,7 +5,7 @@
 import { describe, expect, it } from "vitest";
 import { concat, grad, type Tensor, tensor, where } from "../api/index.ts";
 import { threefry } from "../base/random.ts";
-import { type TapeOptions, tape } from "./run.ts";
+import { type TapeOptions, tape } from "./tape.ts";
 
 const randomFrom = (seed: number): (() => number) => {
   let count = 0;

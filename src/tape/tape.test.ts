@@ -19,7 +19,7 @@ import {
 } from "../api/index.ts";
 import { threefry } from "../base/random.ts";
 import { maskedSelect, nonzeroPositions, uniqueValues } from "./data-sizes.ts";
-import { type Tape, tape, tapeCounts } from "./run.ts";
+import { type Tape, tape, tapeCounts } from "./tape.ts";
 
 const noise = (seed: number, i: number): number => (threefry([seed, 3], [i, 0])[0] >>> 0) / 2 ** 32;
 const draw = (seed: number, ...shape: number[]): Tensor => {

@@ -1,279 +1,333 @@
 /**
- * @file A tape: a trace whose tensors have values. Operations are recorded as in any trace, and computed when an element is read (`x.item()`) or the
- * tape ends, so that ordinary `if`, `while`, recursion and early return decide on real numbers.
- *
- *   x.mul(w) ──→ log entry        read ──→ evaluation: what the value depends on runs, in the pool
- *
- * Gradients are recorded on the same tape, by the reverses of operations in reverse order; they are differentiated like anything else.
- * Everything lives in the pool of tapes until the tape ends; what the function returns is copied out.
+ * @file `tape(fn)`: runs an ordinary function on tensors that record what is done to them. What it returns are concrete tensors.
  */
-import { TidemarkError, withLocation } from "../base/errors.ts";
-import { at, invariant } from "../base/invariant.ts";
-import { Build, type NodeOptions } from "../ir/build.ts";
-import type { Node, Value } from "../ir/graph.ts";
-import type { OpDef } from "../ir/op.ts";
-import { type Shape, type TensorType, tensorType, typeText } from "../ir/type.ts";
-import { type DType, elementWriter, isFloat, type TypedArray } from "../kernel/dtype.ts";
-import { broadcast } from "../ops/broadcast.ts";
-import { full } from "../ops/create.ts";
-import { add } from "../ops/elementwise.ts";
-import { currentValue, newRoot } from "../trace/cell.ts";
+import { parseBytes } from "../base/bytes.ts";
+import { TidemarkError } from "../base/errors.ts";
+import { typeText } from "../ir/type.ts";
+import { isFloat, type TypedArray } from "../kernel/dtype.ts";
+import type { PoolStats } from "../pool/pool.ts";
+import { poolSnapshot } from "../pool/snapshot.ts";
+import { wasmTarget } from "../runtime/wasm-target.ts";
+import { fail, type OptionKinds, requireFunction, requireOptions, requireTensor } from "../trace/arguments.ts";
 import { sourceLocation } from "../trace/source-location.ts";
-import type { TensorStorage } from "../trace/storage.ts";
-import { storageOf, Tensor } from "../trace/tensor.ts";
-import { Trace } from "../trace/trace.ts";
-import { type Engine, Evaluation } from "./evaluate.ts";
-import { ACTIVE, type Log } from "./log.ts";
-import type { Read } from "./signatures.ts";
+import { ArrayStorage } from "../trace/storage.ts";
+import { Tensor } from "../trace/tensor.ts";
+import { currentTrace } from "../trace/trace.ts";
+import { flatten, type Tree, unflatten } from "../trace/tree.ts";
+import { Cuts } from "./cuts.ts";
+import type { Engine } from "./evaluate.ts";
+import { LastingPlaces } from "./lifetimes.ts";
+import { Log } from "./log.ts";
+import { TapeMemory } from "./memory.ts";
+import { CompiledRuns } from "./runs.ts";
+import { Signatures } from "./signatures.ts";
+import { TapeTrace } from "./tape-trace.ts";
 
-/** Appends to a log instead of a graph. */
-class LogBuild extends Build {
-  readonly log: Log;
+export interface TapeOptions {
+  /** The most memory that values of the tape may take: `"64MiB"`; default: what the target has. */
+  readonly memory?: string | number;
+  /** Whether values are recomputed where `memory` has not room for all of them; default: false, which is an error then. */
+  readonly recompute?: boolean;
+  /** Whether runs of operations that come again are compiled as one; default: true. Bits are the same. */
+  readonly compileRuns?: boolean;
+  /** Allocations that are remembered for `snapshot()`; default: none. */
+  readonly history?: number;
+}
 
-  constructor(log: Log) {
-    super("tape");
-    this.log = log;
+const OPTIONS: OptionKinds<TapeOptions> = {
+  memory: "anything",
+  recompute: "a boolean",
+  compileRuns: "a boolean",
+  history: "a number",
+};
+
+/** What runs by itself and what in compiled runs, since the library was loaded. */
+export interface TapeCounts {
+  /** Operations that ran by themselves. */
+  readonly single: number;
+  /** Operations that ran within compiled runs. */
+  readonly inRuns: number;
+  /** Operations that ran a second time, for values that had been given back. */
+  readonly recomputed: number;
+  /** Programs that were compiled, of one operation and of several. */
+  readonly programs: number;
+}
+
+/** A tape while its function runs. */
+export interface Tape {
+  /**
+   * The gradient of a scalar with respect to a tree of tensors, as a tree of the same form. Sources may be any tensors that the function
+   * used or made; those that the target does not depend on have a gradient of zero. Gradients are on the tape too: they can be
+   * differentiated again.
+   */
+  gradient<T extends Tree>(target: Tensor, sources: T, options?: GradientOptions): T;
+  /**
+   * Says that gradients will be taken only with respect to these, so that nothing is kept for others. Without it everything that was
+   * used from outside counts.
+   */
+  watch(sources: Tree): void;
+  /** Of the memory that tapes take. */
+  memory(): PoolStats;
+  /** That memory and what the option `history` remembers, as a file that `tidemark view` and PyTorch's memory_viz open. */
+  snapshot(): Uint8Array;
+}
+
+export interface GradientOptions {
+  /** Cotangent of the target, where that is not a scalar. */
+  readonly cotangent?: Tensor;
+}
+
+const GRADIENT_OPTIONS: OptionKinds<GradientOptions> = { cotangent: "anything" };
+
+/** Signatures above which everything that is kept between tapes is dropped: programs that never repeat would fill memory. */
+const MOST_SIGNATURES = 20_000;
+
+interface KeptEngine extends Engine {
+  readonly signatures: Signatures;
+  /** Tapes that are running, one inside the other. */
+  running: number;
+}
+
+let kept: KeptEngine | null = null;
+
+function newEngine(): KeptEngine {
+  const memory = new TapeMemory(wasmTarget());
+  return {
+    ...{
+      memory,
+      runs: new CompiledRuns(memory),
+      cuts: new Cuts(),
+      lasting: new LastingPlaces(),
+      signatures: new Signatures(),
+    },
+    counts: { single: 0, inRuns: 0, recomputed: 0 },
+    compilesRuns: true,
+    running: 0,
+  };
+}
+
+function engineNow(): KeptEngine {
+  if (!kept || (kept.running === 0 && kept.signatures.count > MOST_SIGNATURES)) kept = newEngine();
+  return kept;
+}
+
+/**
+ * Gives back what is kept between tapes: their memory, which otherwise stays as large as it once had to be, and compiled programs. Not while a
+ * tape runs.
+ */
+export function releaseTapes(): void {
+  if (kept && kept.running > 0) {
+    fail("SideEffect", "releaseTapes: a tape is running", "call it when the function given to tape has returned");
   }
+  kept = null;
+}
 
-  override append(node: Node): void {
-    this.log.add(node);
+/** How much of what tapes did ran in compiled runs. */
+export function tapeCounts(): TapeCounts {
+  const { counts, runs } = engineNow();
+  return { ...counts, programs: runs.compiledRuns };
+}
+
+/**
+ * Runs a function on tensors that record what is done to them, and returns what it returns, as concrete tensors. Inside, tensors have
+ * values: `x.item()`, `if`, `while`, recursion and early return work on numbers. Memory of everything else is given back at the end.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { tape } from "tidemark/tape";
+ *
+ * const a = tensor(2);
+ * const { root, slope } = tape((t) => {
+ *   let x = tensor(1).mul(1); // Newton's iteration for the square root of a
+ *   while (Math.abs(x.square().sub(a).item()) > 1e-6) x = x.sub(x.square().sub(a).div(x.mul(2)));
+ *   return { root: x, slope: t.gradient(x, a) };
+ * });
+ * console.log(root.item().toFixed(4), slope.item().toFixed(4)); // 1.4142 0.3536
+ */
+export function tape<R>(fn: (tape: Tape) => R, options: TapeOptions = {}): R {
+  requireFunction("tape", "its argument", fn, "tape((t) => t.gradient(loss(w), w))");
+  requireOptions("tape", options, OPTIONS);
+  requireNoTrace();
+  const engine = engineNow();
+  const before = settingsOf(engine);
+  applyOptions(engine, options);
+  // lines are for those who look at memory, or may run out of it
+  const hasLines = options.memory !== undefined || options.history !== undefined;
+  const { recompute: recomputes = false } = options;
+  const trace = new TapeTrace(engine, new Log(engine.signatures), { hasLines, recomputes });
+  engine.running += 1;
+  try {
+    return trace.run(() => resultOf(trace, fn(tapeOf(trace, engine))));
+  } catch (error) {
+    throw overflowOf(error) ?? error;
+  } finally {
+    trace.close();
+    engine.running -= 1;
+    restore(engine, before);
   }
 }
 
-export interface TapeSettings {
-  /** Whether the user's line is looked up for every operation, which takes longer than recording it. */
-  readonly hasLines: boolean;
-  /** Whether values make room for others where memory is limited. */
-  readonly recomputes: boolean;
+/** A recursion that does not end; on a tape it decides on values. */
+function overflowOf(error: unknown): TidemarkError | null {
+  if (!(error instanceof TidemarkError) || error.code !== "EndlessRecursion") return null;
+  return new TidemarkError(
+    "EndlessRecursion",
+    "the call stack overflowed on a tape: recursion is infinite or too deep",
+    {
+      where: error.where,
+      help: "check what ends the recursion; for depths beyond some thousands write a loop, or give Node a larger --stack-size",
+    },
+  );
 }
 
-export class TapeTrace extends Trace {
-  readonly log: Log;
-  readonly #engine: Engine;
-  readonly #evaluation: Evaluation;
-  /** Values from outside by their storage, and what writes their elements. */
-  readonly #leaves = new Map<TensorStorage, Value>();
-  readonly #scalars = new Map<string, Value>();
-  readonly #data = new Map<number, (into: TypedArray) => void>();
-  /** Elements that were read: most are read to decide, some several times. */
-  #lastRead: { readonly value: Value; readonly data: TypedArray } | null = null;
-  #watches = false;
-  readonly #hasLines: boolean;
+function requireNoTrace(): void {
+  const trace = currentTrace();
+  if (!trace || trace instanceof TapeTrace) return;
+  fail(
+    "SideEffect",
+    `tape: inside of ${trace.build.name}, which is being traced, tensors have no values to decide on`,
+    "call tape outside of compile and grad; inside, take gradients with grad, and loop with whileLoop",
+  );
+}
 
-  constructor(engine: Engine, log: Log, { hasLines, recomputes }: TapeSettings) {
-    super("tape", new LogBuild(log));
-    this.log = log;
-    this.#hasLines = hasLines;
-    this.#engine = engine;
-    this.#evaluation = new Evaluation(
-      log,
-      engine,
-      (value) => {
-        const fill = this.#data.get(value);
-        invariant(fill, () => `value ${value} has no elements`);
-        return fill;
-      },
-      recomputes,
+interface Settings {
+  readonly limitBytes: number;
+  readonly compilesRuns: boolean;
+}
+
+const settingsOf = ({ memory, compilesRuns }: Engine): Settings => ({
+  limitBytes: memory.pool.limitBytes,
+  compilesRuns,
+});
+
+function applyOptions(engine: KeptEngine, { memory, compileRuns, history = 0 }: TapeOptions): void {
+  const { pool } = engine.memory;
+  if (memory !== undefined) pool.limitBytes = Math.min(pool.limitBytes, parseBytes(memory));
+  if (compileRuns !== undefined) engine.compilesRuns = compileRuns;
+  if (engine.running > 0) return;
+  // nothing is live now: peaks are those of this tape
+  pool.trim();
+  pool.resetPeak();
+  pool.record(history);
+}
+
+function restore(engine: Engine, { limitBytes, compilesRuns }: Settings): void {
+  engine.memory.pool.limitBytes = limitBytes;
+  engine.compilesRuns = compilesRuns;
+}
+
+/** What the function returned, with tensors of the tape as concrete ones. */
+function resultOf<R>(trace: TapeTrace, result: R): R {
+  if (result instanceof Promise) {
+    fail(
+      "InvalidArgument",
+      "tape: the function returned a promise",
+      "a tape ends when its function returns: await before or after it",
     );
   }
+  const own = new Set<Tensor>();
+  mapped(result, (leaf) => {
+    if (leaf.traced?.trace === trace) own.add(leaf);
+    return leaf;
+  });
+  const tensors = [...own];
+  const data = trace.results(tensors);
+  const made = new Map(
+    tensors.map((leaf, i) => [leaf, new Tensor(new ArrayStorage(leaf.dtype, leaf.shape, data[i] as TypedArray))]),
+  );
+  return mapped(result, (leaf) => made.get(leaf) ?? leaf) as R;
+}
 
-  override lift(tensor: Tensor): Value {
-    const { traced } = tensor;
-    if (traced?.trace === this) return currentValue(this.build, traced.cell);
-    if (!traced) return this.#leafOf(storageOf(tensor));
-    if (traced.trace instanceof TapeTrace && !traced.trace.finished) return this.#fromOuter(tensor, traced.trace);
-    if (traced.trace.finished) throw ended(tensor, traced.where);
-    throw new TidemarkError(
+/** Arrays and plain objects with other tensors in the place of theirs, to any depth; everything else as it is. */
+function mapped(value: unknown, visit: (leaf: Tensor) => Tensor, seen = new Map<unknown, unknown>()): unknown {
+  if (value instanceof Tensor) return visit(value);
+  if (typeof value !== "object" || value === null) return value;
+  const known = seen.get(value);
+  if (known !== undefined) return known;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  const isPlain = prototype === Object.prototype || prototype === null;
+  if (!Array.isArray(value) && !isPlain) return value;
+  const made: Record<string, unknown> | unknown[] = Array.isArray(value) ? [] : {};
+  seen.set(value, made);
+  for (const [key, item] of Object.entries(value)) (made as Record<string, unknown>)[key] = mapped(item, visit, seen);
+  return made;
+}
+
+function tapeOf(trace: TapeTrace, { memory }: Engine): Tape {
+  const requireRunning = (name: string): void => {
+    if (!trace.finished) return;
+    fail(
       "TraceLeak",
-      `${typeText(tensor)} of a function that is being traced meets values of a tape`,
-      {
-        where: sourceLocation(),
-        help: "a traced tensor has no elements yet: run the tape outside of compile, grad and their kin, on concrete tensors",
-      },
+      `tape.${name}: the tape has ended`,
+      "use it inside of the function given to tape, and return results",
     );
-  }
-
-  override line(): string | undefined {
-    return this.#hasLines ? super.line() : undefined;
-  }
-
-  override record<A>(
-    op: OpDef<A>,
-    inputs: readonly Tensor[],
-    attrs: NoInfer<A>,
-    options?: NodeOptions,
-  ): readonly Tensor[] {
-    try {
-      return super.record(op, inputs, attrs, options);
-    } catch (error) {
-      throw withLocation(error, sourceLocation());
-    }
-  }
-
-  /** A constant is data, so that a program serves all numbers. */
-  override constant(dtype: DType, shape: Shape, value: number): Tensor {
-    const key = `${dtype} ${Object.is(value, -0) ? "-0" : value}`;
-    let scalar = this.#scalars.get(key);
-    if (!scalar) {
-      const stored = elementWriter(dtype)(value);
-      scalar = this.#newLeaf(tensorType(dtype, []), (into) => into.fill(stored), false);
-      this.#scalars.set(key, scalar);
-    }
-    const whole =
-      shape.length === 0 ? scalar : this.build.call(broadcast, [scalar], { shape, axes: [] }, { where: this.line() });
-    return this.#tensorOf(whole);
-  }
-
-  override get hasValues(): boolean {
-    return !this.finished;
-  }
-
-  override elements(tensor: Tensor): TypedArray | null {
-    if (this.finished) throw ended(tensor, tensor.traced?.where);
-    const value = this.lift(tensor);
-    if (this.#lastRead?.value !== value) {
-      const number = this.log.numberOf(value);
-      this.#evaluation.compute([number], false);
-      this.#lastRead = { value, data: this.#engine.memory.read(this.log.block[number] as number, value.type) };
-    }
-    return this.#lastRead.data;
-  }
-
-  /** From now on only what depends on these tensors has gradients. */
-  watch(tensors: readonly Tensor[]): void {
-    if (!this.#watches) {
-      this.#watches = true;
-      this.log.forgetActive();
-    }
-    for (const tensor of tensors) this.#mark(this.lift(tensor));
-  }
-
-  #mark(value: Value): void {
-    const number = this.log.numberOf(value);
-    this.log.valueMarks[number] = (this.log.valueMarks[number] as number) | ACTIVE;
-  }
-
-  /** Cotangents of sources from that of a target, recorded on the tape. */
-  gradient(target: Tensor, sources: readonly Tensor[], seed: Tensor | null): readonly Tensor[] {
-    const wanted = sources.map((source) => this.lift(source));
-    const from = this.lift(target);
-    const ct = seed ? this.lift(seed) : this.build.call(full, [], { ...from.type, value: 1 });
-    const sums = this.#reverse(
-      this.log.numberOf(from),
-      ct,
-      wanted.map((value) => this.log.numberOf(value)),
-    );
-    return wanted.map((value) => {
-      const sum = sums.get(this.log.numberOf(value));
-      return this.#tensorOf(sum ?? this.build.call(full, [], { ...value.type, value: 0 }));
-    });
-  }
-
-  /** The reverse sweep: entries from the target's back to the first that depends on a source. */
-  #reverse(target: number, seed: Value, sources: readonly number[]): ReadonlyMap<number, Value> {
-    const { log, build } = this;
-    const isActive = this.#dependents(sources, target);
-    const sums = new Map<number, Value>();
-    if (isActive[target]) sums.set(target, seed);
-    const last = log.producer[target] as number;
-    const phase = build.phase;
-    build.phase = "backward";
-    // few differentiate gradients again; for those who do, what that reads is recomputed
-    log.keepsForReverse = false;
-    for (let entry = last; entry >= 0; entry--) {
-      const first = log.firstOutput[entry] as number;
-      const signature = log.signatureOf(entry);
-      const outputs = signature.outputTypes.map((_, i) => sums.get(first + i));
-      if (outputs.every((ct) => ct === undefined)) continue;
-      const active = signature.inputTypes.flatMap((_, i) => (isActive[log.inputAt(entry, i)] ? [i] : []));
-      const rule = signature.reverse(active);
-      if (!rule) continue;
-      build.where = log.lineOf(entry);
-      const read = ({ kind, index }: Read): Value => {
-        if (kind === "input") return log.valueAt(log.inputAt(entry, index));
-        if (kind === "output") return log.valueAt(first + index);
-        return outputs[index] ?? build.call(full, [], { ...at(signature.outputTypes, index), value: 0 });
-      };
-      const made = build.inline(rule.graph, rule.reads.map(read), { where: log.lineOf(entry) });
-      rule.inputs.forEach((input, k) => {
-        const value = log.inputAt(entry, input);
-        const sum = sums.get(value);
-        const contribution = at(made, k);
-        sums.set(value, sum ? build.call(add, [sum, contribution], {}) : contribution);
+  };
+  return {
+    gradient<T extends Tree>(target: Tensor, sources: T, options: GradientOptions = {}): T {
+      requireRunning("gradient");
+      requireTensor("gradient", "its target", target);
+      requireOptions("gradient", options, GRADIENT_OPTIONS);
+      const { cotangent } = options;
+      requireTarget(trace, target, cotangent);
+      const flat = flatten(sources, "sources");
+      flat.leaves.forEach((source, i) => {
+        requireSource(trace, source, flat.paths[i] ?? "");
       });
-      log.markReversed(entry);
-    }
-    build.where = undefined;
-    build.phase = phase;
-    log.keepsForReverse = true;
-    return sums;
-  }
-
-  /** Marks the float values up to `target` that depend on `sources`. */
-  #dependents(sources: readonly number[], target: number): Uint8Array {
-    const { log } = this;
-    const marks = new Uint8Array(log.values);
-    for (const source of sources) if (isFloat(log.typeOf(source).dtype)) marks[source] = 1;
-    const start = sources.reduce((least, source) => Math.min(least, (log.producer[source] as number) + 1), log.entries);
-    for (let entry = start; entry <= (log.producer[target] as number); entry++) {
-      const { inputTypes, outputTypes } = log.signatureOf(entry);
-      let found = false;
-      for (let i = 0; i < inputTypes.length && !found; i++) found = marks[log.inputAt(entry, i)] === 1;
-      if (!found) continue;
-      const first = log.firstOutput[entry] as number;
-      outputTypes.forEach(({ dtype }, i) => {
-        if (isFloat(dtype)) marks[first + i] = 1;
-      });
-    }
-    return marks;
-  }
-
-  /** Elements of what the tape leaves behind; everything else on it is given up. */
-  results(tensors: readonly Tensor[]): readonly TypedArray[] {
-    const values = tensors.map((tensor) => this.log.numberOf(this.lift(tensor)));
-    this.#evaluation.compute(values, true);
-    return values.map((value) => this.#engine.memory.read(this.log.block[value] as number, this.log.typeOf(value)));
-  }
-
-  /** Gives back all memory. */
-  close(): void {
-    this.#evaluation.end();
-  }
-
-  #tensorOf(value: Value): Tensor {
-    return new Tensor({ trace: this, cell: newRoot(value), where: undefined });
-  }
-
-  #leafOf(storage: TensorStorage): Value {
-    const known = this.#leaves.get(storage);
-    if (known) return known;
-    const { dtype, shape } = storage;
-    const fill = (into: TypedArray): void => {
-      if (storage.writeTo) storage.writeTo(into);
-      else into.set(storage.read());
-    };
-    const value = this.#newLeaf(tensorType(dtype, shape), fill, true);
-    this.#leaves.set(storage, value);
-    return value;
-  }
-
-  #fromOuter(tensor: Tensor, outer: TapeTrace): Value {
-    const data = outer.elements(tensor) as TypedArray;
-    return this.#newLeaf(tensorType(tensor.dtype, tensor.shape), (into) => into.set(data), true);
-  }
-
-  #newLeaf(type: TensorType, fill: (into: TypedArray) => void, mayNeedGradient: boolean): Value {
-    const value = this.log.leaf(type);
-    this.#data.set(this.log.numberOf(value), fill);
-    if (mayNeedGradient && !this.#watches && isFloat(type.dtype)) this.#mark(value);
-    return value;
-  }
+      return unflatten(flat.def, trace.gradient(target, flat.leaves, cotangent ?? null)) as T;
+    },
+    watch(sources) {
+      requireRunning("watch");
+      trace.watch(flatten(sources, "sources").leaves);
+    },
+    memory: () => memory.pool.stats(),
+    snapshot: () => poolSnapshot(memory.pool),
+  };
 }
 
-function ended(tensor: Tensor, where: string | undefined): TidemarkError {
-  const from = where ? ` at ${where}` : "";
-  return new TidemarkError("TraceLeak", `${typeText(tensor)} was made${from} on a tape that has ended`, {
+function requireTarget(trace: TapeTrace, target: Tensor, cotangent: Tensor | undefined): void {
+  requireOfTape(trace, target, "the target");
+  if (!isFloat(target.dtype)) {
+    fail(
+      "NotDifferentiable",
+      `gradient: the target is ${typeText(target)}, which has no derivative`,
+      'cast it: x.cast("f32")',
+    );
+  }
+  if (cotangent) {
+    requireTensor("gradient", "cotangent", cotangent);
+    if (typeText(cotangent) === typeText(target)) return;
+    fail(
+      "ShapeMismatch",
+      `gradient: a cotangent ${typeText(cotangent)} for a target ${typeText(target)}`,
+      "give one of the same type",
+    );
+  }
+  if (target.rank === 0) return;
+  fail(
+    "ShapeMismatch",
+    `gradient: the target must be a scalar, got ${typeText(target)}`,
+    "reduce it with sum() or mean(), or give { cotangent }",
+  );
+}
+
+function requireSource(trace: TapeTrace, source: Tensor, path: string): void {
+  requireOfTape(trace, source, path);
+  if (isFloat(source.dtype)) return;
+  fail(
+    "NotDifferentiable",
+    `gradient: ${path} is ${typeText(source)}, and only floats have derivatives`,
+    "leave it out of the sources",
+  );
+}
+
+/** Concrete tensors may be on any tape. */
+function requireOfTape(trace: TapeTrace, tensor: Tensor, what: string): void {
+  const { traced } = tensor;
+  if (!traced || traced.trace === trace) return;
+  const from = traced.where ? `, made at ${traced.where},` : "";
+  const state = traced.trace.finished ? "that has ended" : "around this one";
+  throw new TidemarkError("TraceLeak", `gradient: ${what} ${typeText(tensor)}${from} is of another tape ${state}`, {
     where: sourceLocation(),
-    help: "return it from the function given to tape: what is returned outlives the tape",
+    help: "take gradients on the tape that computed the value, or return it from its tape first",
   });
 }

@@ -200,7 +200,7 @@ export class Trace {
     return value;
   }
 
-  /** Whether elements can be had: on a tape (tape/tape.ts). */
+  /** Whether elements can be had: on a tape (tape/tape-trace.ts). */
   get hasValues(): boolean {
     return false;
   }
