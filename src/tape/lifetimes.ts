@@ -81,7 +81,9 @@ export class Lifetimes {
     if (this.stays(value, 0)) return;
     const isLeaf = (producer[value] as number) < 0;
     const isSmall = this.#bytes(value) <= SMALL_BYTES && !((marks[reader] as number) & OF_GRADIENT);
-    const outlives = isLeaf || isSmall || (life[value] as number) > 0 || this.#lasting.has(this.#placeOf(value));
+    const isDear = isLeaf || !this.#log.signatureOf(producer[value] as number).isCheap;
+    const isWanted = isLeaf || (life[value] as number) > 0 || this.#lasting.has(this.#placeOf(value));
+    const outlives = isSmall || (isDear && isWanted);
     if (outlives) this.#queue(value);
     else this.#give(value);
   }

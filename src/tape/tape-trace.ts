@@ -53,7 +53,7 @@ export class TapeTrace extends Trace {
   readonly #evaluation: Evaluation;
   /** Values from outside by their storage, and what writes their elements. */
   readonly #leaves = new Map<TensorStorage, Value>();
-  readonly #scalars = new Map<string, Value>();
+  readonly #constants = new Map<string, Value>();
   readonly #data = new Map<number, (into: TypedArray) => void>();
   /** Elements that were read: most are read to decide, some several times. */
   #lastRead: { readonly value: Value; readonly data: TypedArray } | null = null;
@@ -110,18 +110,28 @@ export class TapeTrace extends Trace {
     }
   }
 
-  /** A constant is data, so that a program serves all numbers. */
+  /** A constant is data, so that a program serves all numbers; those of one type and value are one value of the tape. */
   override constant(dtype: DType, shape: Shape, value: number): Tensor {
-    const key = `${dtype} ${Object.is(value, -0) ? "-0" : value}`;
-    let scalar = this.#scalars.get(key);
-    if (!scalar) {
-      const stored = elementWriter(dtype)(value);
-      scalar = this.#newLeaf(tensorType(dtype, []), (into) => into.fill(stored), false);
-      this.#scalars.set(key, scalar);
-    }
-    const whole =
-      shape.length === 0 ? scalar : this.build.call(broadcast, [scalar], { shape, axes: [] }, { where: this.line() });
-    return this.#tensorOf(whole);
+    const number = Object.is(value, -0) ? "-0" : value;
+    const key = shape.length === 0 ? `${dtype} ${number}` : `${dtype} ${number} ${shape}`;
+    const known = this.#constants.get(key);
+    if (known) return this.#tensorOf(known);
+    const made =
+      shape.length === 0
+        ? this.#scalar(dtype, value)
+        : this.build.call(
+            broadcast,
+            [this.lift(this.constant(dtype, [], value))],
+            { shape, axes: [] },
+            { where: this.line() },
+          );
+    this.#constants.set(key, made);
+    return this.#tensorOf(made);
+  }
+
+  #scalar(dtype: DType, value: number): Value {
+    const stored = elementWriter(dtype)(value);
+    return this.#newLeaf(tensorType(dtype, []), (into) => into.fill(stored), false);
   }
 
   override get hasValues(): boolean {

@@ -81,7 +81,7 @@ export class Tensor {
     return elementsOf(this.shape);
   }
 
-  /** Whether this is a value of a program being traced, with no elements to look at. */
+  /** Whether this is a value of a program being traced, with no elements to look at, or of a tape, which has them. */
   get isTraced(): boolean {
     return "trace" in this.#state;
   }
