@@ -15,6 +15,7 @@ export type ErrorCode =
   | "EndlessRecursion"
   | "NotDifferentiable"
   | "DonatedTensor"
+  | "StaleResult"
   | "Disposed"
   | "NotReady"
   | "DeviceLost"

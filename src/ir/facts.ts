@@ -19,6 +19,8 @@ export interface OpFacts<A> {
   viewAxes?(attrs: A, from: Shape, to: Shape): readonly (number | null)[];
   /** The result is the sum of the inputs, each times its coefficient. */
   readonly coefficients?: readonly number[];
+  /** The result is the first input with the third added at the rows that the second names, along this axis. */
+  addsRows?(attrs: A): number;
   /** The result is the product of its two inputs. */
   readonly isProduct?: true;
   /** True exactly where sign · (first - second) is 0 or less; less than 0 if strict. */

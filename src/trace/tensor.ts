@@ -101,6 +101,14 @@ export class Tensor {
     return this.storage?.copy?.() ?? this.#read("data()").slice();
   }
 
+  /**
+   * The elements without a copy, where they are in memory that this thread can see. They must not be written to, and those of a result
+   * or of state are valid until the next call of the function that returned it.
+   */
+  borrow(): TypedArray {
+    return this.storage?.borrow?.() ?? this.#read("borrow()");
+  }
+
   /** A copy of the elements, when they have come from the device that they are on; on processors they are there at once. */
   async dataAsync(): Promise<TypedArray> {
     const { storage } = this;

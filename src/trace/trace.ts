@@ -232,6 +232,11 @@ export class Trace {
     return true;
   }
 
+  /** A tensor that stands for a value of this trace. */
+  tensorOf(value: Value): Tensor {
+    return this.#tensor(newRoot(value), lineNow());
+  }
+
   /** Appends a node. */
   record<A>(op: OpDef<A>, inputs: readonly Tensor[], attrs: NoInfer<A>, options: NodeOptions = {}): readonly Tensor[] {
     const where = this.line();

@@ -1,7 +1,7 @@
 /**
  * @file Who may import whom.
  *
- *   base → { kernel pool } → target → ir → ops → { trace autodiff passes lower formats } → plan → { codegen remat } → loops →
+ *   base → { kernel pool } → target → ir → ops → { trace autodiff batching passes lower formats } → plan → { codegen remat } → loops →
  *   compiler → runtime → api → { core nn optim sim tape view } → { node playground } → cli
  *
  * A file imports from its own layer and from layers to its left; within braces siblings do not see each other. Types
@@ -17,7 +17,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["target"],
   ["ir"],
   ["ops"],
-  ["trace", "autodiff", "passes", "lower", "formats"],
+  ["trace", "autodiff", "batching", "passes", "lower", "formats"],
   ["plan"],
   ["codegen", "remat"],
   ["loops"],
