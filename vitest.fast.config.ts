@@ -13,6 +13,7 @@ const LAYERS = [
   "ops",
   "trace",
   "autodiff",
+  "batching",
   "passes",
   "lower",
   "plan",

@@ -2,13 +2,14 @@
  * @file How fast the target `cuda` is on the device at hand. Needs an NVIDIA GPU with its driver, a CUDA toolkit and koffi.
  *
  *   npx rolldown bench/cuda.ts -p node --no-treeshake --no-codeSplitting --external koffi --external highs --file node_modules/.cache/cuda.mjs &&
- *     node node_modules/.cache/cuda.mjs [kernels attention large large_tf32 budget profile]
+ *     node node_modules/.cache/cuda.mjs [kernels epilogues attention large large_tf32 budget profile profile_budget]
  *
  *   kernels    rates of single kernels
+ *   epilogues  products with what is made of their sums
  *   attention  streamed attention, forward and backward: rates, errors against f32 on the processor, bits of two runs
  *   large      GPT-2 small, one step; large_tf32: with products on tensor cores
  *   budget     the same within 4 GB
- *   profile    the same, step by step
+ *   profile    without a budget, step by step; profile_budget: within 2,350 MiB
  */
 
 import { attention } from "../src/api/attention.ts";
@@ -32,8 +33,9 @@ import type { Value } from "../src/ir/graph.ts";
 import { elementsOf, tensorType } from "../src/ir/type.ts";
 import { cudaTarget } from "../src/node/cuda/target.ts";
 import { attend, attendBackward } from "../src/ops/attend.ts";
-import { sum } from "../src/ops/broadcast.ts";
-import { add } from "../src/ops/elementwise.ts";
+import { broadcast, sum } from "../src/ops/broadcast.ts";
+import { add, mul } from "../src/ops/elementwise.ts";
+import { gelu, tanh } from "../src/ops/math.ts";
 import { matmul } from "../src/ops/matmul.ts";
 import { transpose } from "../src/ops/movement.ts";
 import type { Target, TargetAnswer } from "../src/runtime/device.ts";
@@ -122,6 +124,38 @@ function kernels(): void {
       const flops = 2 * m * n * k;
       rate(`tf32 ${name} ${way} ${shape.join("x")}`, flops, "TFLOP/s", secondsOf(tensor, product(shape, ta, tb)));
     }
+  }
+}
+
+/** The products of a block's feed-forward part with what is made of their sums. */
+function epilogues(): void {
+  const [m, n, k] = [8192, 3072, 768];
+  const f32 = (...shape: number[]) => tensorType("f32", shape);
+  const forward = (b: Build): Value =>
+    b.call(matmul, [b.param(f32(m, k)), b.param(f32(k, n))], { ta: false, tb: false });
+  const biased = (b: Build): Value =>
+    b.call(add, [forward(b), b.call(broadcast, [b.param(f32(n))], { axes: [1], shape: [m, n] })], {});
+  const cases: Readonly<Record<string, (b: Build) => readonly Value[]>> = {
+    sums: (b) => [forward(b)],
+    gelu: (b) => [b.call(gelu, [biased(b)], {})],
+    "gelu, both stored": (b) => {
+      const x = biased(b);
+      return [x, b.call(gelu, [x], {})];
+    },
+    "times two matrices": (b) => {
+      const x = b.call(mul, [forward(b), b.param(f32(m, n))], {});
+      return [b.call(mul, [x, b.param(f32(m, n))], {})];
+    },
+    "gelu backward": (b) => {
+      const x = b.param(f32(m, n));
+      const t = b.call(tanh, [x], {});
+      return [b.call(mul, [forward(b), b.call(mul, [t, b.call(gelu, [x], {})], {})], {})];
+    },
+  };
+  const target = found(cudaTarget({ products: "tf32" }));
+  for (const [name, build] of Object.entries(cases)) {
+    const ms = 1000 * secondsOf(target, build, 20);
+    console.log(`8192 x 3072 x 768, ${name}: ${ms.toFixed(3)} ms`);
   }
 }
 
@@ -216,17 +250,17 @@ function large(products: "f32" | "tf32", memory?: string): void {
 }
 
 /** Milliseconds of every step of GPT-2 small, each waited for: the longest, by what they do. */
-function profile(): void {
+function profile(memory?: string): void {
   const program = LARGE.find(({ name }) => name === "gpt2-small");
   if (!program) return;
   const target = found(cudaTarget({ products: "tf32" }));
   const { plans, source } = plansOf(
     program.step as AnyFunction,
     [program.init(), ...program.batch()],
-    { donate: [0] },
+    { donate: [0], ...(memory ? { memory } : {}) },
     target,
   );
-  const placed = plans.placed(plans.choose({}), 0);
+  const placed = plans.placed(plans.choose(), 0);
   const executable = new Executable(placed, target, { stepwise: true });
   source.flat.tensors.forEach((tensor, i) => {
     const { type } = at(placed.graph.params, i);
@@ -254,15 +288,17 @@ function profile(): void {
   });
   const total = times.reduce((a, b) => a + b, 0);
   console.log(`${times.length} steps, ${total.toFixed(1)} ms when each is waited for`);
-  for (const [key, { ms, count }] of [...groups].sort((a, b) => b[1].ms - a[1].ms).slice(0, 40)) {
+  for (const [key, { ms, count }] of [...groups].sort((a, b) => b[1].ms - a[1].ms).slice(0, 60)) {
     console.log(`${ms.toFixed(2)} ms, ${count} times: ${key.slice(0, 260)}`);
   }
 }
 
 const SECTIONS = {
   kernels,
+  epilogues,
   attention: attentions,
-  profile,
+  profile: () => profile(),
+  profile_budget: () => profile("2350MiB"),
   large: () => large("f32"),
   large_tf32: () => large("tf32"),
   budget: () => large("tf32", "4GB"),

@@ -320,6 +320,29 @@ describe("tidemark curve", () => {
   });
 });
 
+describe("tidemark tape", () => {
+  it("compares what is held for the backward pass, as a table and as JSON", async () => {
+    const { code, out } = await tidemark("tape", "mlp", "--json");
+    expect(code).toBe(0);
+    const { overloadBytes, namedSavesBytes, tapeBytes, plannedBytes, rows } = lastLine(out) as Record<
+      string,
+      number
+    > & {
+      rows: { operation: string; count: number; tapeBytes: number }[];
+    };
+    // two hidden layers and what the loss reads
+    expect(namedSavesBytes).toBeGreaterThan(2 * 4 * 128 * 512);
+    expect(overloadBytes).toBeGreaterThan(2 * namedSavesBytes!);
+    expect(tapeBytes).toBeLessThanOrEqual(namedSavesBytes!);
+    expect(plannedBytes).toBeLessThanOrEqual(tapeBytes!);
+    expect(rows.find(({ operation }) => operation === "relu")).toMatchObject({
+      count: 2,
+      tapeBytes: 2 * 4 * 128 * 512,
+    });
+    expect((await tidemark("tape", "mlp")).out).toContain("named saves");
+  });
+});
+
 describe("tidemark curve as text", () => {
   it("has one line for equal plans, with a mark for those that no other beats", async () => {
     const { out } = await tidemark(
@@ -415,6 +438,7 @@ describe("the command line", () => {
       "bench",
       "build",
       "curve",
+      "tape",
       "trace",
       "import",
       "opt",

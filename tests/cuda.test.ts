@@ -41,6 +41,7 @@ import { cuda } from "../src/node/cuda/public.ts";
 import { cudaTarget } from "../src/node/cuda/target.ts";
 import { sum } from "../src/ops/broadcast.ts";
 import { add } from "../src/ops/elementwise.ts";
+import { exp, gelu, sigmoid, silu, tanh } from "../src/ops/math.ts";
 import { matmul } from "../src/ops/matmul.ts";
 import type { Target } from "../src/runtime/device.ts";
 import { fakeDriver } from "./support/fake-cuda.ts";
@@ -168,13 +169,14 @@ describe("products on tensor cores", () => {
   it("have workspace for the sums of parts", () => {
     const { workspace } = cudaDescription(products);
     expect(workspace(nestOf(8192, 50257, 768), [])).toBe(0);
-    expect(workspace(nestOf(768, 770, 8192), [])).toBe(8 * 768 * 770);
+    expect(workspace(nestOf(770, 770, 8192), [])).toBe(8 * 770 * 770);
   });
 
   /** Products of a matrix with another or its transpose, and how the copy engine would bring them. */
   const copiedOf = ([m, n, k]: readonly [number, number, number], ta: boolean, tb: boolean) => {
-    const inputs = [ta ? f32(k, m) : f32(m, k), tb ? f32(n, k) : f32(k, n)];
-    const { kernel } = kernelSample(matmul, { inputs, attrs: { ta, tb } }, cudaDescription(products));
+    const b = new Build("product");
+    b.call(matmul, [b.param(ta ? f32(k, m) : f32(m, k)), b.param(tb ? f32(n, k) : f32(k, n))], { ta, tb });
+    const { kernel } = lowerNode(at(b.nodes, 0), cudaDescription(products));
     const nest = kernel.nests[0] as ContractNest;
     const plan = tensorPlan(nest, products);
     return { kernel, plan: plan && copiedPlan(nest, kernel.operands, plan, products) };
@@ -196,9 +198,40 @@ describe("products on tensor cores", () => {
       pitch: 768,
       workspace: 3072 * 768,
     });
-    const parts = copiedOf([512, 384, 768], false, false).plan;
-    expect(parts).toMatchObject({ right: { transposedAt: 2 * 512 * 384 }, workspace: 2 * 512 * 384 + 384 * 768 });
-    expect(copiedOf([768, 3072, 8192], true, false).plan).toBeNull();
+    const parts = copiedOf([3072, 768, 8192], true, false).plan;
+    const sums = 4 * 3072 * 768;
+    expect(parts).toMatchObject({ right: { transposedAt: sums }, workspace: sums + 768 * 8192, isChanged: false });
+    expect(copiedOf([8192, 8192, 2048], false, false).plan).toBeNull();
+  });
+
+  it("have a left side across the depth as it is, and change sides where that saves a transpose", () => {
+    const straight = copiedOf([3072, 768, 8192], true, false);
+    expect(straight.plan?.left).toMatchObject({ isAcross: true, pitch: 3072, transposedAt: null });
+    const changed = copiedOf([768, 3072, 8192], true, false);
+    expect(changed.plan).toMatchObject({
+      isChanged: true,
+      left: { isAcross: true, pitch: 3072, rows: 3072 },
+      right: { isAcross: false, pitch: 768, rows: 768, transposedAt: 4 * 768 * 3072 },
+    });
+    const [, product] = new CudaLibrary(products).launches(changed.kernel, true);
+    expect(product?.maps).toMatchObject([
+      { operand: 1, extents: [3072, 8192], box: [32, 32] },
+      { operand: changed.kernel.operands.length - 1, extents: [8192, 768] },
+    ]);
+  });
+
+  it("leave exp and sigmoid to the device, in all their forms", () => {
+    const text = (op: typeof exp): string => {
+      const library = new CudaLibrary(products);
+      library.launches(kernelSample(op, { inputs: [f32(1000)], attrs: {} }, cudaDescription(products)).kernel, true);
+      return library.text.slice(library.text.indexOf('extern "C"'));
+    };
+    for (const op of [exp, sigmoid, silu, gelu]) {
+      expect(text(op)).toMatch(op === exp ? /exp_device\(/ : /sigmoid_device\(/);
+      expect(text(op)).not.toMatch(/0\.00139/);
+    }
+    expect(text(tanh)).toMatch(/0\.00139/);
+    expect(functionsOf(kernelSample(exp, { inputs: [f32(1000)], attrs: {} }, description).kernel)).toMatch(/0\.00139/);
   });
 
   it("have maps of what is copied, unless an operand starts elsewhere", () => {
@@ -235,7 +268,7 @@ describe("products on tensor cores", () => {
   it("read four elements at once where all operands lie so", () => {
     const { kernel } = kernelSample(
       matmul,
-      { inputs: [f32(8192, 768), f32(8192, 3072)], attrs: { ta: true, tb: false } },
+      { inputs: [f32(2, 8192, 768), f32(2, 8192, 3072)], attrs: { ta: true, tb: false } },
       cudaDescription(products),
     );
     const textOf = (aligned: boolean): string => {

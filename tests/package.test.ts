@@ -32,7 +32,7 @@ interface Manifest {
 }
 
 /** Limits of bundles that use some functions, minified and compressed, in kB. */
-const BUNDLES = { tensor: 6, core: 130, budget: 145, "budget, later": 60, tidemark: 231 };
+const BUNDLES = { tensor: 6, core: 141, budget: 156, "budget, later": 62, tidemark: 250 };
 
 /** What the bundler adds to keep the name of a function: a change of that function alone. */
 const isNaming = (statement: string): boolean =>

@@ -311,7 +311,7 @@ describe("a budget below the operands of a step", () => {
       [spec([4, 512, 16]), spec([16, 768]), spec([4, 512], "i32")],
     );
     const [plan, got] = resultsWith(batches, { budgetBytes: 4 * MIB });
-    expect(stripReports(plan)).toMatchObject([{ strips: 4, wholeBytes: 6 * MIB }]);
+    expect(stripReports(plan)).toMatchObject([{ strips: 2, wholeBytes: 6 * MIB }]);
     expect(got).toEqual(resultsWith(batches, {})[1]);
   });
 
@@ -319,13 +319,13 @@ describe("a budget below the operands of a step", () => {
     const { plan } = cut.placed;
     const [report, ...others] = stripReports(plan);
     expect(others).toEqual([]);
-    expect(report).toMatchObject({ strips: 4, rows: 512, wholeBytes: 6 * MIB, stripBytes: 1.5 * MIB });
+    expect(report).toMatchObject({ strips: 2, rows: 1024, wholeBytes: 6 * MIB, stripBytes: 3 * MIB });
     expect(reportText(plan)).toMatch(
-      /\n {2}strips: \S+ in 4 strips of 512 rows: 1\.5 MiB at a time instead of 6 MiB, sums of 48 KiB carried\n/,
+      /\n {2}strips: \S+ in 2 strips of 1024 rows: 3 MiB at a time instead of 6 MiB, sums of 48 KiB carried\n/,
     );
     const json = readPlanJson(JSON.stringify(planJson(plan)));
     const [loop] = json.steps.flatMap(({ strips }) => strips ?? []);
-    expect(loop).toMatchObject({ strips: 4, rows: 512 });
+    expect(loop).toMatchObject({ strips: 2, rows: 1024 });
   });
 
   it("is not asked for where nothing is asked of memory, or the budget is large", () => {

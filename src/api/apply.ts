@@ -44,13 +44,18 @@ export function ownCopy(x: Tensor): Tensor {
 
 /** Applies an operation with one result. */
 export function applyOp<A>(op: OpDef<A>, given: readonly Tensor[], attrs: NoInfer<A>): Tensor {
+  return at(applyAll(op, given, attrs), 0);
+}
+
+/** Applies an operation: all of its results. */
+export function applyAll<A>(op: OpDef<A>, given: readonly Tensor[], attrs: NoInfer<A>): readonly Tensor[] {
   const trace = currentTrace();
   const inputs = agreed(given);
-  if (trace) return at(trace.record(op, inputs, attrs), 0);
+  if (trace) return trace.record(op, inputs, attrs);
   inputs.forEach(requireActive);
   try {
     const program = programOf(op, inputs, attrs);
-    return at(runConcrete(program, program, inputs), 0);
+    return runConcrete(program, program, inputs);
   } catch (error) {
     throw withLocation(error, sourceLocation());
   }

@@ -15,7 +15,9 @@ export * from "./activations.ts";
 export * from "./aliases.ts";
 export * from "./arithmetic.ts";
 export * from "./arrange.ts";
+export { type AssociativeScanOptions, associativeScan } from "./associative.ts";
 export * from "./attention.ts";
+export type { BatchAxes, BatchAxis } from "./batch-axes.ts";
 export type {
   BlobLike,
   ByteSink,
@@ -53,6 +55,8 @@ export { dropout } from "./dropout.ts";
 export * from "./einsum.ts";
 export * from "./elementwise.ts";
 export type { AbortSignalLike } from "./event-loop.ts";
+export { type Complex, complexMul, type FftNorm, type FftOptions, fft, ifft, irfft, rfft } from "./fft.ts";
+export * from "./fft-axes.ts";
 export { type FileBytes, loadBytes, type SaveBytesOptions, saveBytes } from "./file-bytes.ts";
 export { type ArgNums, type AuxOptions, type GradOf, type GradOptions, grad, valueAndGrad } from "./grad.ts";
 export { type GroupedMatmulOptions, groupedMatmul } from "./grouped.ts";
@@ -72,12 +76,23 @@ export * from "./jacobian.ts";
 export * from "./join.ts";
 export type { Usage } from "./kept-programs.ts";
 export type { Tensors } from "./keys.ts";
+export type {
+  CholeskyOptions,
+  Eigh,
+  PinvOptions,
+  Qr,
+  Slogdet,
+  SolveTriangularOptions,
+  Svd,
+} from "./linalg.ts";
+export * as linalg from "./linalg.ts";
 export * from "./linear.ts";
 export * from "./linear-loss.ts";
+export { linearize } from "./linearize.ts";
 export { logsumexp } from "./log-sum.ts";
 export * from "./loss.ts";
 export { fromMessage, type TreeMessage, toMessage } from "./message.ts";
-export * from "./modes.ts";
+export { hvp, jvp, vjp } from "./modes.ts";
 export type { Place } from "./mutation.ts";
 export * from "./normalize.ts";
 export { loadNpy, loadNpz, saveNpy, saveNpz } from "./numpy-files.ts";
@@ -126,5 +141,6 @@ export { specsOf } from "./specs-of.ts";
 export { type TrainLoopOptions, type TrainLoopResult, trainLoop } from "./train-loop.ts";
 export type { TreeStructure, WithLeaves } from "./tree.ts";
 export * as tree from "./tree.ts";
+export { type VmapOptions, vmap } from "./vmap.ts";
 export { type WebgpuTargetOptions, webgpu } from "./webgpu.ts";
 export type { Padding, PerAxis } from "./window.ts";

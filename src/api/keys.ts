@@ -46,8 +46,15 @@ export function split<N extends number = 2>(from: Tensor, count?: N): Tensors<N>
   const n = count ?? 2;
   requireKey("random.split", from);
   requireShape("random.split", [n]);
-  const bits = applyOp(ops.randomBits, [from], { shape: [n, 2], stream: STREAM.split });
-  return Array.from({ length: n }, (_, i) => slice(bits, [i])) as readonly Tensor[] as Tensors<N>;
+  const all = keys(from, n);
+  return Array.from({ length: n }, (_, i) => slice(all, [i])) as readonly Tensor[] as Tensors<N>;
+}
+
+/** The same keys in one tensor, i32[count, 2], for `vmap`: row i is the key that `split` gives at i. */
+export function keys(from: Tensor, count: number): Tensor {
+  requireKey("random.keys", from);
+  requireShape("random.keys", [count]);
+  return applyOp(ops.randomBits, [from], { shape: [count, 2], stream: STREAM.split });
 }
 
 /** A key for each number, from one key: for step numbers and the like. */

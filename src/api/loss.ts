@@ -28,7 +28,7 @@ import {
   sub,
   where,
 } from "./elementwise.ts";
-import { oneHotMask } from "./indexing.ts";
+import { gather, oneHotMask } from "./indexing.ts";
 import { logSoftmax } from "./normalize.ts";
 import { fullOf, operands, requireFloat } from "./operands.ts";
 import { sum } from "./reduce.ts";
@@ -40,6 +40,7 @@ import {
   requireNumber,
   requireReduction,
 } from "./reduction.ts";
+import { expandDims, reshape } from "./shape.ts";
 
 export type { LossOptions, Reduction };
 
@@ -124,8 +125,8 @@ const weightsOf = (weight: Tensor, given: Classified): Tensor =>
 
 /** Minus the logarithms of the probabilities of class numbers, times their weights. */
 function classLosses(logs: Tensor, given: Classified): Tensor {
-  // the mask is compared on the fly, so neither it nor a table of ones is stored
-  const losses = neg(sum(where(oneHotMask(given.targets, classesOf(given)), logs, 0), -1));
+  const { targets } = given;
+  const losses = neg(reshape(gather(logs, expandDims(targets, -1), -1), targets.shape));
   return given.weight ? mul(losses, weightsOf(given.weight, given)) : losses;
 }
 

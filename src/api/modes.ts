@@ -12,8 +12,8 @@ import { applyGraph } from "./apply.ts";
 import { activeParams, bind, grad } from "./grad.ts";
 import { fullOf } from "./operands.ts";
 
-/** Tensors that stand beside others, one for each float among them: checked, and without those beside integers. */
-function floatsBeside(
+/** Tensors that stand beside others, one for each float among them: checked, and without those beside integers. @internal */
+export function floatsBeside(
   name: string,
   what: string,
   given: readonly Tensor[],
@@ -31,8 +31,8 @@ function floatsBeside(
   });
 }
 
-/** One tensor for each of `like`: the given ones for floats, zeros for others. */
-function withZeros(like: readonly Tensor[], floats: readonly Tensor[]): readonly Tensor[] {
+/** One tensor for each of `like`: the given ones for floats, zeros for others. @internal */
+export function withZeros(like: readonly Tensor[], floats: readonly Tensor[]): readonly Tensor[] {
   let next = 0;
   return like.map((x) => (isFloat(x.dtype) ? at(floats, next++) : fullOf(x.dtype, x.shape, 0)));
 }

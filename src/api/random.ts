@@ -4,7 +4,7 @@
  */
 import { categorical, choice, exponential, gumbel, multinomial, randint, shuffle } from "./choices.ts";
 import { bernoulli, normal, permutation, uniform } from "./draws.ts";
-import { foldIn, key, split } from "./keys.ts";
+import { foldIn, key, keys, split } from "./keys.ts";
 import { beta, gamma, poisson, truncatedNormal } from "./rejection.ts";
 
 /**
@@ -21,6 +21,7 @@ import { beta, gamma, poisson, truncatedNormal } from "./rejection.ts";
  */
 export const random = {
   key,
+  keys,
   split,
   foldIn,
   uniform,

@@ -16,6 +16,7 @@ function passes(node: Node, i: number): boolean {
       return (derivative.partials[i] ?? "zero") !== "zero";
     case "multilinear":
       return derivative.linear?.includes(i) ?? true;
+    case "linear":
     case "general":
     case "region":
       return true;

@@ -83,8 +83,9 @@ class Forward {
     }
     const copy = this.#copy(node, inputs);
     const tangents = inputs.map((value) => this.#tangents.get(value) ?? null);
-    const tangent = pushforwardOfNode(b, copy, active, tangents);
-    if (tangent) this.#tangents.set(copy.outputs[0] as Value, tangent);
+    pushforwardOfNode(b, copy, active, tangents).forEach((tangent, i) => {
+      if (tangent) this.#tangents.set(copy.outputs[i] as Value, tangent);
+    });
   }
 
   /** Tangents of a node's results from nodes that compute the same. */

@@ -5,13 +5,14 @@
  *   elementwise     t_y = Σ ∂y/∂xᵢ · t_xᵢ                d_xᵢ = d_y · ∂y/∂xᵢ
  *   multilinear     t_y = Σ f(x₀, …, t_xᵢ, …)            d_xᵢ = fᵢᵀ(d_y)
  *   jointly linear  t_y = f(t_x₀, t_x₁, …)               the same
+ *   linear          the same, for several results too    all d_x = fᵀ(all d_y)
  *   general         given by the rule
  */
 import { invariant } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import { resultOf } from "../ir/graph.ts";
-import type { Partial } from "../ir/op.ts";
+import type { Derivative, Partial } from "../ir/op.ts";
 import { fullLike } from "../ops/create.ts";
 import { apply } from "../ops/define.ts";
 import { add, mul, neg } from "../ops/elementwise.ts";
@@ -25,6 +26,8 @@ function scaled(b: Build, v: Value, partial: Partial<never>, node: Node): Value 
   return apply(b, mul, v, partial(b, node.inputs, resultOf(node), node.attrs as never));
 }
 
+type AnyDerivative = Derivative<never>;
+
 const hint = (prefix: string, value: Value): string | undefined => (value.name ? prefix + value.name : undefined);
 
 /** A node in reverse mode. */
@@ -35,14 +38,13 @@ interface Pulled {
   cotangentWithin(value: Value): string;
 }
 
-/** Cotangents of the inputs in `active` from that of the only output; null elsewhere and for zero. */
-export function pullbackOfNode(
-  b: Build,
-  { node, active, cotangentWithin }: Pulled,
-  [ct]: readonly (Value | null)[],
-): readonly (Value | null)[] {
+/** Cotangents of the inputs in `active` from those of the outputs; null elsewhere and for zero. */
+export function pullbackOfNode(b: Build, pulled: Pulled, cts: readonly (Value | null)[]): readonly (Value | null)[] {
+  const { node, active, cotangentWithin } = pulled;
   const { derivative, name } = node.op;
+  if (derivative.kind === "linear") return pullbackOfLinear(b, pulled, derivative, cts);
   const made: (Value | null)[] = node.inputs.map(() => null);
+  const [ct] = cts;
   if (!ct) return made;
   const { inputs: x, attrs } = node;
   for (const i of active) {
@@ -58,8 +60,38 @@ export function pullbackOfNode(
   return made;
 }
 
-/** The tangent of the only output from those of the inputs in `active`; null for zero. */
+function pullbackOfLinear(
+  b: Build,
+  { node, active, cotangentWithin }: Pulled,
+  { transpose }: Extract<AnyDerivative, { kind: "linear" }>,
+  cts: readonly (Value | null)[],
+): readonly (Value | null)[] {
+  const since = b.nodes.length;
+  b.within = cotangentWithin(node.inputs[active[0] ?? 0] as Value);
+  const given = node.outputs.map((y, i) => cts[i] ?? fullLike(b, y, 0));
+  const made = transpose(b, { x: node.inputs, cts: given, attrs: node.attrs as never });
+  return node.inputs.map((x, i) => {
+    const value = active.includes(i) ? made[i] : undefined;
+    return value ? nameLast(b, value, hint("d_", x), since) : null;
+  });
+}
+
+/** Tangents of the outputs from those of the inputs in `active`; null for zero. */
 export function pushforwardOfNode(
+  b: Build,
+  node: Node,
+  active: readonly number[],
+  tangents: readonly (Value | null)[],
+): readonly (Value | null)[] {
+  if (node.op.derivative.kind !== "linear") return [pushforwardOfResult(b, node, active, tangents)];
+  const since = b.nodes.length;
+  const inputs = node.inputs.map((x, i) => tangents[i] ?? fullLike(b, x, 0));
+  const made = b.callAll(node.op, inputs, node.attrs);
+  return made.map((value, i) => nameLast(b, value, hint("t_", node.outputs[i] as Value), since));
+}
+
+/** That of the only output. */
+function pushforwardOfResult(
   b: Build,
   node: Node,
   active: readonly number[],

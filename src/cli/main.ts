@@ -22,6 +22,7 @@ import { plan } from "./commands/plan.ts";
 import { playground } from "./commands/playground.ts";
 import { remat } from "./commands/remat.ts";
 import { revolve } from "./commands/revolve.ts";
+import { tape } from "./commands/tape.ts";
 import { trace } from "./commands/trace.ts";
 import { view } from "./commands/view.ts";
 import { LOAD_SECONDS, LOAD_VARIABLE } from "./load.ts";
@@ -30,7 +31,7 @@ import { withProgress } from "./progress.ts";
 import { asUserError } from "./thrown.ts";
 
 const COMMANDS: readonly Command[] = [
-  ...[plan, view, playground, bench, build, curve, trace, importCommand],
+  ...[plan, view, playground, bench, build, curve, tape, trace, importCommand],
   ...[opt, pack, remat, revolve, calibrate, doctor],
 ];
 

@@ -9,8 +9,9 @@ import { at, invariant } from "../base/invariant.ts";
 import { bytesOf, laneBytes, typeOf } from "../kernel/dtype.ts";
 import { type Expr, walkExpr } from "../kernel/expr.ts";
 import type { Kernel, Nest } from "../kernel/loops.ts";
-import { nestExprs } from "../kernel/loops.ts";
+import { nestExprs, storesOf } from "../kernel/loops.ts";
 import { printNest } from "../kernel/print.ts";
+import { routinePlaces } from "../kernel/routine.ts";
 
 /** An address that a nest's function takes: element `offset` of an operand. */
 export interface OperandAddress {
@@ -28,17 +29,31 @@ function visitExprs(nest: Nest, visit: (expr: Expr) => void): void {
   for (const expr of [...atStore, ...elsewhere]) walkExpr(expr, visit, seen);
 }
 
+/** Stages of one unit share an address for each operand: there would be hundreds. */
+function stagedAddresses(nest: Nest): readonly OperandAddress[] {
+  const operands = new Set(storesOf(nest).map(({ operand }) => operand));
+  visitExprs(nest, (e) => {
+    if (e.kind === "load") operands.add(e.operand);
+  });
+  return [...operands].map((operand) => ({ operand, offset: 0 }));
+}
+
 export function addressesOf(nest: Nest): readonly OperandAddress[] {
+  if (nest.kind === "staged") return stagedAddresses(nest);
   const addresses = new Map<string, OperandAddress>();
   const add = (operand: number, offset: number): void => {
     addresses.set(`${operand}+${offset}`, { operand, offset });
   };
-  visitExprs(nest, (e) => {
-    if (e.kind === "load") add(e.operand, e.index.offset);
-  });
+  if (nest.kind === "routine") for (const { operand, offset } of routinePlaces(nest, false)) add(operand, offset);
+  else {
+    visitExprs(nest, (e) => {
+      if (e.kind === "load") add(e.operand, e.index.offset);
+    });
+  }
   if ("stores" in nest) for (const store of nest.stores) add(store.operand, store.index.offset);
   if (nest.kind === "contract") add(nest.scratch, 0);
-  if ((nest.kind === "attend" || nest.kind === "sort") && nest.scratch !== undefined) add(nest.scratch, 0);
+  const hasTiles = nest.kind === "attend" || nest.kind === "sort" || nest.kind === "routine";
+  if (hasTiles && nest.scratch !== undefined) add(nest.scratch, 0);
   if (nest.kind === "scatter") add(nest.operand, nest.index.offset);
   if (nest.kind === "shuffle") add(nest.operand, 0);
   if (nest.kind === "map" && nest.skipIfAliased) for (const operand of nest.skipIfAliased) add(operand, 0);
@@ -62,7 +77,9 @@ export function nestKey(
   addressNumber: AddressNumber,
 ): string {
   const types = addresses.map((s) => kernel.operands[s.operand]?.dtype).join();
-  return `${types}\n${printNest(nest, (operand, offset) => `s${addressNumber(operand, offset)}`)}`;
+  const staged = (operand: number, offset: number): string => `s${addressNumber(operand, 0)}+${offset}`;
+  const single = (operand: number, offset: number): string => `s${addressNumber(operand, offset)}`;
+  return `${types}\n${printNest(nest, nest.kind === "staged" ? staged : single)}`;
 }
 
 /** Whether anything that a nest computes or stores has 64 bits. */
@@ -71,7 +88,7 @@ export function isWide(kernel: Kernel, nest: Nest): boolean {
   visitExprs(nest, (e) => {
     if (laneBytes(e.dtype) === 8) wide = true;
   });
-  const stored = "stores" in nest ? nest.stores.map((s) => s.operand) : [];
+  const stored = storesOf(nest).map((s) => s.operand);
   return wide || stored.some((i) => laneBytes(typeOf(at(kernel.operands, i).dtype).compute) === 8);
 }
 

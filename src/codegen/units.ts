@@ -64,7 +64,11 @@ export function workOf(nest: Nest): number {
       return size * nest.along.extent;
     case "sort":
       return (size + SORT_PASSES) * product([...nest.loops, nest.along]);
+    case "staged":
+      return product(nest.units) * nest.body.reduce((sum, map) => sum + workOf(map), 0);
     case "attend":
       return size * product([...nest.batch, nest.group, nest.rows, nest.cols, nest.depth]);
+    case "routine":
+      return nest.flops * product(nest.loops);
   }
 }

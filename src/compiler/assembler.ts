@@ -9,6 +9,7 @@ import { inPlacePairs, type Kernel } from "../kernel/loops.ts";
 import type { LoweredStep, LowerNode } from "../loops/lower/body.ts";
 import type { Lowered } from "../lower/lower.ts";
 import { sharedLowering } from "../lower/share.ts";
+import { alignRows } from "../passes/align-rows.ts";
 import { fuseWithin, leanFusions } from "../passes/fuse.ts";
 import type { Pass } from "../passes/pass.ts";
 import { runPasses } from "../passes/pipeline.ts";
@@ -107,7 +108,7 @@ export class Assembler {
 
   /** Plans a variant of the program; `passes` are still to be run on it. */
   make(graph: Graph, passes: readonly Pass[], { budgetBytes = 0, quick = false }: VariantOptions = {}): PlannedProgram {
-    const optimised = runPasses(graph, passes, { verify: this.#validate });
+    const optimised = this.#aligned(runPasses(graph, passes, { verify: this.#validate }));
     const { program, lowered, controls } = this.#program(optimised, quick);
     const plan = budgetBytes > 0 ? planVariant(program, budgetBytes, VARIANT_WORK) : planUnlimited(program);
     const ordered: Graph = { ...optimised, nodes: plan.program.steps.map((step) => step.node) };
@@ -115,9 +116,15 @@ export class Assembler {
   }
 
   /** The same for a graph whose nodes are in the order that was planned, with the places that were found for its buffers. */
-  remake(graph: Graph, placement: Pick<Plan, "offsets" | "strategy">): PlannedProgram {
+  remake(kept: Graph, placement: Pick<Plan, "offsets" | "strategy">): PlannedProgram {
+    const graph = this.#aligned(kept);
     const parts = this.#program(graph);
     return { graph, ...parts, plan: planAsPlaced(parts.program, placement) };
+  }
+
+  #aligned(graph: Graph): Graph {
+    const { rowBytes } = this.target;
+    return rowBytes === undefined ? graph : alignRows(graph, rowBytes);
   }
 
   /** The steps of a graph after fusion. */

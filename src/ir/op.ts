@@ -3,10 +3,11 @@
  * operation for its name; every fact that a layer needs is a field here, and every field is mandatory.
  */
 
-import type { ScalarType } from "../kernel/dtype.ts";
+import type { Accumulator, ScalarType } from "../kernel/dtype.ts";
 import type { Expr, Index } from "../kernel/expr.ts";
-import type { Accumulation, Combine, Span, Window, Within } from "../kernel/loops.ts";
+import type { Accumulation, Combine, Nest, Operand, RoutineNest, Span, Window, Within } from "../kernel/loops.ts";
 import type { Position } from "../kernel/position.ts";
+import type { BatchRule } from "./batch.ts";
 import type { Build } from "./build.ts";
 import type { Control, Wiring } from "./control.ts";
 import type { OpFacts } from "./facts.ts";
@@ -37,6 +38,13 @@ export interface TransposeSite<A> {
   readonly attrs: A;
 }
 
+/** An application op(x) that is linear, in reverse mode: cotangents of all results are given, those of all inputs are wanted. */
+export interface LinearSite<A> {
+  readonly x: readonly Value[];
+  readonly cts: readonly Value[];
+  readonly attrs: A;
+}
+
 /** The same where the rule may read the result y. */
 export interface PullbackSite<A> extends TransposeSite<A> {
   readonly y: Value;
@@ -48,6 +56,8 @@ export interface PullbackSite<A> extends TransposeSite<A> {
  * - elementwise: yᵢ depends on the inputs' i-th elements alone.
  * - multilinear: linear in each input of `linear` (all float inputs by default) on its own; `transpose` is the
  *   cotangent of one input. Forward mode replaces an input by its tangent.
+ * - linear: linear in all inputs jointly, with one result or several; `transpose` has the cotangents of all inputs. Forward mode is one
+ *   application to all tangents.
  * - general: both modes by hand, tested against each other. `null` stands for zero.
  * - region: the operation is defined by its regions and is differentiated through them (see autodiff/).
  */
@@ -62,6 +72,7 @@ export type Derivative<A> =
       readonly jointly?: boolean;
       transpose(b: Build, site: TransposeSite<A>): Value;
     }
+  | { readonly kind: "linear"; transpose(b: Build, site: LinearSite<A>): readonly Value[] }
   | {
       readonly kind: "general";
       jvp(b: Build, site: PushforwardSite<A>): Value | null;
@@ -167,6 +178,15 @@ export interface AttendPart {
   } | null;
 }
 
+/** The part of a kernel under construction that an operation with nests of its own sees. */
+export interface KernelBuild {
+  readonly operands: Operand[];
+  /** The operand of a result. */
+  outputOperand(i: number): number;
+  /** An operand that is workspace. */
+  scratch(dtype: Accumulator, elements: number): number;
+}
+
 /**
  * How the output is computed, element by element (kernel/loops.ts has the forms). Results are row-major.
  *
@@ -236,8 +256,19 @@ export type Lowering<A> =
   | { readonly kind: "shuffle" }
   /** Of each row of the only input along an axis, the numbers of the elements in order; the result has the first of them. */
   | { readonly kind: "sort"; readonly axis: (attrs: A) => number; readonly descending: (attrs: A) => boolean }
+  /** Maps one after the other, which the operation makes itself: programs that do not use it do not have the code. */
+  | { readonly kind: "nests"; nests(build: KernelBuild, c: LowerContext<A>, threads?: number): readonly Nest[] }
   /** Results: result and logsum, or cotangents of q, k and v. */
   | { readonly kind: "attend"; part(c: LowerContext<A>): AttendPart }
+  /**
+   * Steps for each matrix, the last two axes (kernel/routine.ts); `to` is the operand of the result. Where it says so, the result starts as a copy of input 0, over
+   * which it may be written; that input is then not read.
+   */
+  | {
+      readonly kind: "routine";
+      readonly copies: boolean;
+      nest(c: LowerContext<A>, to: number): Omit<RoutineNest, "flops">;
+    }
   /** Regions: inlined before lowering, or lowered by the node's own region (fusion groups). */
   | { readonly kind: "region" }
   /** Regions that run several times or not at all: programs within the program, never part of a kernel. */
@@ -283,6 +314,8 @@ export interface Sample<A> {
   readonly attrs: A;
   /** Inputs are drawn from [lo, hi), integers rounded down; per input or for all. Default [-2, 2). */
   readonly range?: readonly [number, number] | readonly (readonly [number, number])[];
+  /** Added to the diagonals of matrices, the last two axes, per input or for the first: so are they positive definite, or regular. */
+  readonly diagonal?: number | readonly number[];
   /** The operation is not differentiable (or not smooth enough for differences) over this range. */
   readonly smooth?: boolean;
 }
@@ -306,6 +339,8 @@ export interface OpDef<A = NoAttrs> {
    * and bools, and of floats what IEEE 754 rounds correctly. Such an operation on constants is a constant (`fold`).
    */
   readonly exactInDouble?: true;
+  /** How it acts on a batch; operations on elements need not say, others run in a loop without. */
+  readonly batch?: BatchRule<A>;
   /** Facts that passes may use. */
   readonly facts?: OpFacts<A>;
   /** The region that computes exactly the results from the inputs: the pass `inline` puts it in the node's place. */

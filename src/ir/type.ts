@@ -6,6 +6,8 @@ export type Shape = readonly number[];
 export interface TensorType {
   readonly dtype: DType;
   readonly shape: Shape;
+  /** Elements from one row, along the last axis, to the next where it is stored; by default rows follow one another. */
+  readonly pitch?: number;
 }
 
 export function tensorType(dtype: DType, shape: Shape): TensorType {
@@ -22,8 +24,13 @@ export function elementsOf(shape: Shape): number {
   return n;
 }
 
+/** Number of elements in memory, gaps between rows included. */
+export function storedElements({ shape, pitch }: TensorType): number {
+  return pitch === undefined ? elementsOf(shape) : elementsOf(shape.slice(0, -1)) * pitch;
+}
+
 export function byteLength(type: TensorType): number {
-  return elementsOf(type.shape) * bytesOf(type.dtype);
+  return storedElements(type) * bytesOf(type.dtype);
 }
 
 export function sameShape(a: Shape, b: Shape): boolean {
@@ -34,9 +41,10 @@ export function sameType(a: TensorType, b: TensorType): boolean {
   return a.dtype === b.dtype && sameShape(a.shape, b.shape);
 }
 
-/** `f32[32,128]`. */
-export function typeText(type: TensorType): string {
-  return type.dtype + shapeText(type.shape);
+/** `f32[32,128]`, and `f32[32,127:128]` where rows are 128 elements apart. */
+export function typeText({ dtype, shape, pitch }: TensorType): string {
+  const text = shapeText(shape);
+  return dtype + (pitch === undefined ? text : `${text.slice(0, -1)}:${pitch}]`);
 }
 
 /** `[32,128]`. */

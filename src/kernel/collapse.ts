@@ -10,7 +10,7 @@
  */
 import type { Expr, Index, LoopVar } from "./expr.ts";
 import { divIndex, modIndex, substitute, varIndex } from "./index-math.ts";
-import type { Kernel, Nest, Store } from "./loops.ts";
+import type { Kernel, MapNest, Nest, Store } from "./loops.ts";
 import { mapIndices } from "./rewrite.ts";
 
 /** Divisions and remainders in an index, those inside each other too. */
@@ -76,7 +76,9 @@ function applyMerge(nest: Nest, loops: readonly LoopVar[], m: Merge): Nest {
 }
 
 function collapseNest(nest: Nest): Nest {
-  if (nest.kind === "contract" || nest.kind === "shuffle" || nest.kind === "attend") return nest;
+  if (nest.kind === "staged") return { ...nest, body: nest.body.map((map) => collapseNest(map) as MapNest) };
+  if (nest.kind === "contract" || nest.kind === "shuffle" || nest.kind === "attend" || nest.kind === "routine")
+    return nest;
   const loops = nest.loops.filter((v) => v.extent !== 1);
   let result: Nest = { ...nest, loops };
   for (let i = loops.length - 2; i >= 0; i--) {

@@ -10,7 +10,9 @@
  *   scatter   for loops: if bounds: operand[index] ⊕= value          in loop order, one after the other
  *   shuffle   the permutation that a sequence of random bits encodes
  *   sort      for loops: the numbers of the elements along a row in the order of their keys; stores for the first of them
+ *   staged    for units: maps one after the other, over operands and a tile of the unit's own
  *   attend    softmax(scores of queries and keys) · values, or its derivatives, block by block (attend.ts)
+ *   routine   for loops: steps one after the other (routine.ts)
  *
  * All stores of one iteration happen after all its loads, so an operand that is read only at the element being stored may
  * be overwritten in place.
@@ -21,10 +23,19 @@
  * order.
  */
 
-import { type Accumulator, type DType, isFloatScalar, laneBytes, type ProductType, typeOf } from "./dtype.ts";
+import {
+  type Accumulator,
+  type DType,
+  type FloatScalar,
+  isFloatScalar,
+  laneBytes,
+  type ProductType,
+  typeOf,
+} from "./dtype.ts";
 import type { Bound, Expr, Index, LoopVar } from "./expr.ts";
 import { walkExpr } from "./expr.ts";
 import { addIndex, scaleIndex } from "./index-math.ts";
+import { routineExprs, type Steps, type Tile } from "./routine.ts";
 
 export interface Operand {
   /** Of its elements in memory. */
@@ -199,6 +210,20 @@ export interface SortNest extends Workspaced {
 }
 
 /**
+ * Maps that run one after the other for each unit of work; what one leaves for the next is in a tile, which stays in a cache. Units
+ * depend on nothing that others store. A target that shares them among threads has a tile for each thread; the others are given maps.
+ */
+export interface StagedNest {
+  readonly kind: "staged";
+  readonly units: readonly LoopVar[];
+  /** Of the tile. */
+  readonly dtype: Accumulator;
+  /** The operand that has the tiles of all threads, and the elements of one tile. Indices are those of the first one. */
+  readonly tile: { readonly operand: number; readonly elements: number };
+  readonly body: readonly MapNest[];
+}
+
+/**
  * Attention: the counters of batches, of the query heads that share their keys, of queries, keys, and of the elements of a key
  * and of a value. attend.ts has what is computed, and in which order.
  */
@@ -233,13 +258,41 @@ export interface AttendNest extends Workspaced {
   readonly stores: readonly Store[];
 }
 
-export type Nest = MapNest | ReduceNest | ScanNest | ContractNest | ScatterNest | ShuffleNest | SortNest | AttendNest;
+/** Steps for every value of the counters, each of which is a unit with tiles of its own (routine.ts). */
+export interface RoutineNest extends Workspaced {
+  readonly kind: "routine";
+  readonly loops: readonly LoopVar[];
+  /** Of arrays among the tiles, and of workspace. */
+  readonly dtype: FloatScalar;
+  readonly tiles: readonly Tile[];
+  readonly body: Steps;
+  /** Scalar operations of a unit, roughly. */
+  readonly flops: number;
+}
+
+export type Nest =
+  | MapNest
+  | ReduceNest
+  | ScanNest
+  | ContractNest
+  | ScatterNest
+  | ShuffleNest
+  | SortNest
+  | StagedNest
+  | AttendNest
+  | RoutineNest;
 
 export interface Kernel {
   readonly operands: readonly Operand[];
   readonly nests: readonly Nest[];
   /** No two nests store to one element: they are parts of one result. */
   readonly disjoint?: boolean;
+}
+
+/** All stores of a nest, those of its stages too. */
+export function storesOf(nest: Nest): readonly Store[] {
+  if (nest.kind === "staged") return nest.body.flatMap((map) => map.stores);
+  return "stores" in nest ? nest.stores : [];
 }
 
 /** Two-level blocked summation: additions to an accumulator between flushes, and flushes into a block sum. */
@@ -345,8 +398,14 @@ export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; read
       return { atStore: [], elsewhere: [nest.bits] };
     case "sort":
       return { atStore: [], elsewhere: [...nest.keys, ...nest.stores.map((s) => s.value)] };
+    case "staged": {
+      const all = nest.body.map(nestExprs);
+      return { atStore: [], elsewhere: all.flatMap(({ atStore, elsewhere }) => [...atStore, ...elsewhere]) };
+    }
     case "attend":
       return { atStore: [], elsewhere: [...attendExprs(nest), ...nest.stores.map((s) => s.value)] };
+    case "routine":
+      return { atStore: [], elsewhere: routineExprs(nest) };
   }
 }
 

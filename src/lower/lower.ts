@@ -14,7 +14,7 @@
 import { InternalError, invariant } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import type { ContractPart, ContractShape, LowerContext, Lowering, Reader } from "../ir/op.ts";
-import { elementsOf, type TensorType } from "../ir/type.ts";
+import { elementsOf, storedElements, type TensorType } from "../ir/type.ts";
 import { collapseLoops } from "../kernel/collapse.ts";
 import { type Accumulator, productType, typeOf } from "../kernel/dtype.ts";
 import { call, constant, type Expr, type Index, type LoopVar, load } from "../kernel/expr.ts";
@@ -43,6 +43,8 @@ class Composer {
   readonly #region: Graph;
   readonly #producer = new Map<Value, Node>();
   readonly #paramOperand = new Map<Value, number>();
+  /** Of each operand: the type of the value that is stored there. */
+  readonly #types: TensorType[] = [];
   readonly #memo = new Map<Value, Map<string, Expr>>();
   readonly #anchor: Node | null;
   /** Where the anchor's result is known: the element being stored. */
@@ -60,14 +62,23 @@ class Composer {
     }
     this.#anchor = anchor;
     region.params.forEach((param, i) => {
-      this.#paramOperand.set(param, this.#operand(param.type, "in", inputs[i] ?? null));
+      this.#paramOperand.set(param, this.#operand(inputs[i]?.type ?? param.type, "in", inputs[i] ?? null));
     });
     for (const out of outputs) this.#operand(out.type, "out", out);
   }
 
   #operand(type: TensorType, role: Operand["role"], value: Value | null): number {
     this.values.push(value);
-    return this.operands.push({ dtype: type.dtype, elements: elementsOf(type.shape), role }) - 1;
+    this.#types.push(type);
+    return this.operands.push({ dtype: type.dtype, elements: storedElements(type), role }) - 1;
+  }
+
+  /** The number of an element of an operand in memory. */
+  #index(operand: number, at: Position): Index {
+    const { shape, pitch } = this.#types[operand] as TensorType;
+    if (pitch === undefined) return at.linear;
+    const { idx } = sameExtents(shape, at.shape) ? at : at.reshaped(shape);
+    return linearIndex(idx, [...shape.slice(0, -1), pitch]);
   }
 
   scratch(dtype: Accumulator, elements: number): number {
@@ -81,7 +92,7 @@ class Composer {
 
   reader(value: Value): Reader {
     const operand = this.#paramOperand.get(value);
-    if (operand !== undefined) return (at) => load(value.type.dtype, operand, at.linear);
+    if (operand !== undefined) return (at) => load(value.type.dtype, operand, this.#index(operand, at));
     const node = this.#producer.get(value);
     invariant(node, () => `${value.name ?? value.id} is not defined in ${this.#region.name}`);
     if (node === this.#anchor) {
@@ -119,11 +130,10 @@ class Composer {
   /** Stores of all results at the element with this number. */
   stores(linear: Index): readonly Store[] {
     this.#accKey = Position.linear([], linear).key;
-    return this.#region.results.map((value, i) => ({
-      operand: this.outputOperand(i),
-      index: linear,
-      value: this.reader(value)(Position.linear(value.type.shape, linear)),
-    }));
+    return this.#region.results.map((value, i) => {
+      const [operand, at] = [this.outputOperand(i), Position.linear(value.type.shape, linear)];
+      return { operand, index: this.#index(operand, at), value: this.reader(value)(at) };
+    });
   }
 
   /** Stores at a position known by its multi-index in the shape of the (first) result. */
@@ -131,7 +141,8 @@ class Composer {
     this.#accKey = at.key;
     return this.#region.results.map((value, i) => {
       const own = sameExtents(value.type.shape, at.shape) ? at : at.reshaped(value.type.shape);
-      return { operand: this.outputOperand(i), index: at.linear, value: this.reader(value)(own) };
+      const operand = this.outputOperand(i);
+      return { operand, index: this.#index(operand, own), value: this.reader(value)(own) };
     });
   }
 
@@ -268,7 +279,7 @@ function withWorkspace(c: Composer, nests: readonly UnplacedNest[], target: Lowe
   const scratch = c.scratch(dtype, Math.max(...elements));
   return nests.map((nest, i): Nest => {
     if (nest.kind === "contract") return { ...nest, scratch };
-    return (elements[i] ?? 0) > 0 ? { ...nest, scratch } : nest;
+    return (elements[i] ?? 0) > 0 && nest.kind !== "staged" ? { ...nest, scratch } : nest;
   });
 }
 
@@ -427,6 +438,14 @@ function shuffleNests(c: Composer, node: Node): readonly UnplacedNest[] {
   return [{ kind: "shuffle", along, bits, operand: c.outputOperand(0) }];
 }
 
+function routineNest(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "routine" }>): UnplacedNest {
+  const context = c.context(node);
+  const nest = lower.nest(context, c.outputOperand(0));
+  const matrices = nest.loops.reduce((n, v) => n * v.extent, 1);
+  const { flops } = node.op.cost(context.inTypes, [context.outType], context.attrs, []);
+  return { ...nest, flops: flops / Math.max(1, matrices) };
+}
+
 function anchorNests(c: Composer, node: Node, target: LoweringTarget): readonly UnplacedNest[] {
   const lower = node.op.lower as AnyLowering;
   switch (lower.kind) {
@@ -446,8 +465,12 @@ function anchorNests(c: Composer, node: Node, target: LoweringTarget): readonly 
       return shuffleNests(c, node);
     case "sort":
       return [sortNest(c, node, lower)];
+    case "nests":
+      return lower.nests(c, c.context(node), target.threads) as readonly UnplacedNest[];
     case "attend":
       return [attendNest(c, node, lower)];
+    case "routine":
+      return [...(lower.copies ? [copyNest(c, c.context(node))] : []), routineNest(c, node, lower)];
     default:
       throw new InternalError(`${node.op.name} has no kernel of its own; regions are inlined before lowering`);
   }

@@ -15,6 +15,7 @@
  */
 import { at } from "../base/invariant.ts";
 import type { Words } from "../base/random.ts";
+import type { BatchSite } from "../ir/batch.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import type { AttendPart, EvaluateContext, LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
@@ -38,7 +39,8 @@ import {
   requireAttend,
   seenKeys,
 } from "./attend-shape.ts";
-import { sum } from "./broadcast.ts";
+import { reshaped, withAxis } from "./batch.ts";
+import { broadcast, sum } from "./broadcast.ts";
 import { requireInputs } from "./checks.ts";
 import { apply, defineOp, requireSame } from "./define.ts";
 import { sub as difference, mul as multiply } from "./elementwise.ts";
@@ -360,9 +362,31 @@ const attendStrips: StripForms<AttendAttrs> = (inputs, outputs, attrs) => {
   );
 };
 
+/**
+ * A batch is a leading axis more; a mask that does not vary repeats, a length is one for each batch. With dropout there is no rule:
+ * pairs draw by their number among all scores.
+ */
+const attendOfBatch =
+  (from: number, applied: (b: Build, x: readonly Value[], attrs: AttendAttrs) => readonly Value[]) =>
+  (b: Build, site: BatchSite<AttendAttrs>): readonly Value[] | null => {
+    const { x, batched, size, attrs } = site;
+    if (attrs.rate > 0) return null;
+    const { mask, length } = moreInputs(typesOf(x), from, attrs);
+    const lead = at(x, 0).type.shape.slice(batched[0] ? 1 : 0, -3);
+    const operands = x.map((value, i) => {
+      const { shape } = value.type;
+      if (i === mask && !batched[i]) return reshaped(b, value, [1, ...shape]);
+      if (i !== length || shape.length === (batched[i] ? 1 + lead.length : lead.length)) return withAxis(b, site, i);
+      // one number for all batches
+      return batched[i] ? b.call(broadcast, [value], { shape: [size, ...lead], axes: [0] }) : value;
+    });
+    return applied(b, operands, attrs);
+  };
+
 export const attend: OpDef<AttendAttrs> = defineOp<AttendAttrs>({
   name: "attend",
   defaults: DEFAULTS,
+  batch: { kind: "general", apply: attendOfBatch(3, (b, x, attrs) => b.callAll(attend, x, attrs)) },
   facts: { strips: attendStrips },
   infer(inputs, attrs) {
     if (!isNumber(inputs, 3, attrs)) requireInputs("attend", ["q", "k", "v"], inputs);
@@ -396,6 +420,7 @@ export const attend: OpDef<AttendAttrs> = defineOp<AttendAttrs>({
 export const attendBackward: OpDef<AttendAttrs> = defineOp<AttendAttrs>({
   name: "attend_backward",
   defaults: DEFAULTS,
+  batch: { kind: "general", apply: attendOfBatch(6, (b, x, attrs) => b.callAll(attendBackward, x, attrs)) },
   facts: { strips: attendStrips },
   infer(inputs, attrs) {
     const roles = ["q", "k", "v", "logsum", "delta", "g"];

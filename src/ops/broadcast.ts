@@ -12,6 +12,7 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
+import { behind, leading } from "../ir/batch.ts";
 import type { Build } from "../ir/build.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import type { Derivative, LowerContext, OpDef } from "../ir/op.ts";
@@ -72,6 +73,7 @@ export const broadcast: OpDef<BroadcastAttrs> = defineOp<BroadcastAttrs>({
     inferBroadcast(x, attrs);
     return [tensorType(x.dtype, attrs.shape)];
   },
+  batch: leading(({ shape, axes }, size) => ({ shape: [size, ...shape], axes: [0, ...behind(axes)] })),
   facts: { viewAxes: ({ axes }) => axes, strips: broadcastStrips },
   derivative: {
     kind: "multilinear",
@@ -257,6 +259,7 @@ const EMPTY_CASES: readonly Case<ReduceAttrs>[] = [
 export function reduction(name: string, spec: ReductionSpec): OpDef<ReduceAttrs> {
   const op: OpDef<ReduceAttrs> = defineOp<ReduceAttrs>({
     name,
+    batch: leading(({ axes }) => ({ axes: behind(axes) })),
     facts: { strips: reductionStrips(() => op, spec.combine) },
     infer(inputs, { axes }) {
       const x = requireOne(name, inputs);

@@ -1,6 +1,7 @@
 /** @file Joining along an axis; its transpose takes the slices of the result that the inputs became. */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
+import { axisBehind, leading } from "../ir/batch.ts";
 import type { Value } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
 import { alongAll } from "../ir/strips.ts";
@@ -30,6 +31,7 @@ function requireJoinable(first: TensorType, next: TensorType, axis: number): voi
 /** The inputs one after the other along an axis. */
 export const concat: OpDef<ConcatAttrs> = defineOp<ConcatAttrs>({
   name: "concat",
+  batch: leading(axisBehind),
   facts: { strips: (inputs, outputs, attrs) => alongAll(inputs, outputs, attrs, [attrs.axis]) },
   defaults: { axis: 0 },
   infer(inputs, { axis }) {

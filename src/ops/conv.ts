@@ -19,6 +19,9 @@
  */
 
 import { at } from "../base/invariant.ts";
+import type { BatchSite } from "../ir/batch.ts";
+import type { Build } from "../ir/build.ts";
+import type { Value } from "../ir/graph.ts";
 import type { ContractPart, Derivative, LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
 import { type StripForm, type StripForms, sameAttrs } from "../ir/strips.ts";
 import { elementsOf, type TensorType, tensorType } from "../ir/type.ts";
@@ -27,6 +30,7 @@ import { type Bound, constant, type Expr, type Index } from "../kernel/expr.ts";
 import { addIndex, linearIndex, offsetIndex, scaleIndex, splitIndex } from "../kernel/index-math.ts";
 import { depthRun, type Window } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
+import { convInputOfBatch, convOfBatch, convWeightOfBatch } from "./conv-batch.ts";
 import {
   type ConvAttrs,
   type ConvInputAttrs,
@@ -128,6 +132,7 @@ interface View<A extends ConvAttrs> {
   result(g: Geometry): readonly number[];
   parts(g: Geometry): readonly ContractPart<A>[];
   readonly strips: StripForms<A>;
+  batch(b: Build, site: BatchSite<A>): readonly Value[];
   readonly transpose: Extract<Derivative<A>, { kind: "multilinear" }>["transpose"];
   /** Elements of the result and of both inputs in the term x[e] · w[f] · y[h]. */
   term(e: number, f: number, h: number): readonly [number, number, number];
@@ -141,6 +146,7 @@ function defineView<A extends ConvAttrs>(view: View<A>): OpDef<A> {
     name: view.name,
     defaults: { groups: 1 } as OpDef<A>["defaults"],
     facts: { strips: view.strips },
+    batch: { kind: "general", apply: view.batch },
     infer: (inputs, attrs) => [tensorType(at(inputs, 0).dtype, view.result(view.geometry(inputs, attrs)))],
     derivative: { kind: "multilinear", transpose: view.transpose },
     cost(inputs, _, attrs) {
@@ -223,6 +229,7 @@ export const conv: OpDef<ConvAttrs> = defineView<ConvAttrs>({
   name: "conv",
   geometry: convGeometry,
   strips: imageStrips(0),
+  batch: convOfBatch(() => conv),
   result: shapeOfY,
   parts: (g) => [
     {
@@ -293,6 +300,7 @@ export const convInput: OpDef<ConvInputAttrs> = defineView<ConvInputAttrs>({
   name: "conv_input",
   geometry: convInputGeometry,
   strips: imageStrips(1),
+  batch: convInputOfBatch(() => convInput),
   result: shapeOfX,
   parts: (g) => phases(g).map((phase) => phasePart(g, phase)),
   // ∂/∂y and ∂/∂w of T(dx, w, y)
@@ -309,6 +317,7 @@ export const convWeight: OpDef<ConvWeightAttrs> = defineView<ConvWeightAttrs>({
   name: "conv_weight",
   geometry: convWeightGeometry,
   strips: weightStrips,
+  batch: convWeightOfBatch(() => convWeight),
   result: shapeOfW,
   parts: (g) => [
     {

@@ -33,6 +33,7 @@ import { requireIndices, requireInputs, requireSameDtype } from "./checks.ts";
 import { full, iota } from "./create.ts";
 import { apply, defineOp, requireDomain } from "./define.ts";
 import * as elementwise from "./elementwise.ts";
+import { groupedMatmulOfBatch, groupedOuterOfBatch, permuteRowsOfBatch } from "./grouped-batch.ts";
 import { guarded } from "./guard.ts";
 import { reshape } from "./movement.ts";
 import { addIn, mulIn, tabulate } from "./reference.ts";
@@ -164,6 +165,7 @@ function groupedSamples(): readonly Sample<GroupedMatmulAttrs>[] {
 
 export const groupedMatmul: OpDef<GroupedMatmulAttrs> = defineOp<GroupedMatmulAttrs>({
   name: "grouped_matmul",
+  batch: { kind: "general", apply: groupedMatmulOfBatch(() => groupedMatmul) },
   defaults: { tb: false },
   infer: inferGroupedMatmul,
   derivative: {
@@ -283,6 +285,7 @@ function outerSamples(): readonly Sample<GroupedOuterAttrs>[] {
 
 export const groupedOuter: OpDef<GroupedOuterAttrs> = defineOp<GroupedOuterAttrs>({
   name: "grouped_outer",
+  batch: { kind: "general", apply: groupedOuterOfBatch(() => groupedOuter) },
   infer: inferGroupedOuter,
   derivative: {
     kind: "multilinear",
@@ -381,6 +384,7 @@ function permuteSamples(): readonly Sample<PermuteRowsAttrs>[] {
 
 export const permuteRows: OpDef<PermuteRowsAttrs> = defineOp<PermuteRowsAttrs>({
   name: "permute_rows",
+  batch: { kind: "general", apply: permuteRowsOfBatch(() => permuteRows) },
   defaults: { copies: 1 },
   infer: inferPermuteRows,
   derivative: {

@@ -11,6 +11,10 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
+import { axisBehind, type BatchRule, type BatchSite, leading } from "../ir/batch.ts";
+import type { Build } from "../ir/build.ts";
+import type { OpFacts } from "../ir/facts.ts";
+import type { Value } from "../ir/graph.ts";
 import type { LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
 import { alongAll, type StripForms, sameAttrs } from "../ir/strips.ts";
 import { elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
@@ -18,11 +22,16 @@ import { DTYPES, type DType, isFloat, NUMBER_TYPES, typeOf } from "../kernel/dty
 import { type Bound, constant, type Expr, type Index } from "../kernel/expr.ts";
 import { valueIndex } from "../kernel/index-math.ts";
 import { Position } from "../kernel/position.ts";
+import { movedAxis, reshaped, withAxis } from "./batch.ts";
+import { broadcast } from "./broadcast.ts";
 import { requireIndices, requireInputs, requireSameDtype } from "./checks.ts";
-import { fullLike } from "./create.ts";
-import { defineOp, requireAxis, requireDomain } from "./define.ts";
+import { fullLike, iota } from "./create.ts";
+import { apply, defineOp, requireAxis, requireDomain } from "./define.ts";
+import { eq } from "./elementwise.ts";
 import { guarded } from "./guard.ts";
+import { reshape } from "./movement.ts";
 import { addIn, elementAt, forEachIndex, tabulate } from "./reference.ts";
+import { where } from "./select.ts";
 
 export type AxisAttrs = { readonly axis: number };
 
@@ -122,10 +131,74 @@ function pairSamples<A>(
   );
 }
 
-function reading(name: string, spec: PairSpec, adding: () => OpDef<AxisAttrs>): OpDef<ReadAttrs> {
+/** The cotangent of x, of which `indices` along an axis were read, from that of the result. */
+type Transposed = (b: Build, read: Readonly<Record<"x" | "indices" | "ct", Value>> & AxisAttrs) => Value;
+
+const addedToZeros =
+  (adding: () => OpDef<AxisAttrs>): Transposed =>
+  (b, { x, indices, ct, axis }) =>
+    b.call(adding(), [fullLike(b, x, 0), indices, ct], { axis });
+
+/**
+ * One index on the whole axis names the only element that gets anything: a comparison, which is computed where it is read, in
+ * place of zeros that would have to be stored.
+ */
+const comparedIfOne: Transposed = (b, read) => {
+  const { x, indices, ct, axis } = read;
+  if (indices.type.shape[axis] !== 1) return addedToZeros(() => scatterAddAlong)(b, read);
+  const { shape } = x.type;
+  const others = shape.flatMap((_, a) => (a === axis ? [] : [a]));
+  const spread = (value: Value): Value => {
+    const flat = b.call(reshape, [value], { shape: others.map((a) => item(shape, a)) });
+    return b.call(broadcast, [flat], { axes: others, shape });
+  };
+  const isIt = apply(b, eq, b.call(iota, [], { shape, axis }), spread(indices));
+  return b.call(where, [isIt, spread(ct), fullLike(b, x, 0)], {});
+};
+
+/**
+ * Indices of whole rows, for each element of a batch its own, as one index for each element of x[n, a, ·, b]: i32[n, a, i, b] with
+ * all positions of an element in one axis. And x, or updates in their place, to go with them.
+ */
+function indicesAlong(b: Build, x: Value, indices: Value, axis: number): Value {
+  const [n = 0, ...own] = indices.type.shape;
+  const flat = reshaped(b, indices, [n, elementsOf(own)]);
+  return b.call(broadcast, [flat], { shape: x.type.shape.with(axis + 1, elementsOf(own)), axes: [0, axis + 1] });
+}
+
+/** Rows by indices: one list for all elements of a batch, or one for each, which is an index for each element. */
+const readRowsOfBatch =
+  (along: () => OpDef<ReadAttrs>) =>
+  (b: Build, { x, batched, size, attrs }: BatchSite<ReadAttrs>): readonly Value[] => {
+    const [from, indices] = [item(x, 0), item(x, 1)];
+    const { axis } = attrs;
+    if (!batched[1]) return [b.call(take, [from, indices], { ...attrs, axis: axis + 1 })];
+    if (!batched[0]) return [movedAxis(b, b.call(take, [from, indices], attrs), axis, 0)];
+    const read = b.call(along(), [from, indicesAlong(b, from, indices, axis)], { ...attrs, axis: axis + 1 });
+    const shape = byRows.shape(from.type.shape.slice(1), indices.type.shape.slice(1), axis);
+    return [reshaped(b, read, [size, ...shape])];
+  };
+
+/** The same for what changes rows: `own` by rows, `along` by elements. */
+export const changeRowsOfBatch =
+  (
+    own: () => OpDef<AxisAttrs>,
+    along: () => OpDef<AxisAttrs>,
+  ): Extract<BatchRule<AxisAttrs>, { kind: "general" }>["apply"] =>
+  (b, site) => {
+    const [x, indices, updates] = [withAxis(b, site, 0), item(site.x, 1), withAxis(b, site, 2)];
+    const attrs = axisBehind(site.attrs);
+    if (!site.batched[1]) return [b.call(own(), [x, indices, updates], attrs)];
+    const { shape } = x.type;
+    const flat = reshaped(b, updates, shape.with(attrs.axis, elementsOf(indices.type.shape.slice(1))));
+    return [b.call(along(), [x, indicesAlong(b, x, indices, site.attrs.axis), flat], attrs)];
+  };
+
+function reading(name: string, spec: PairSpec, transposed: Transposed): OpDef<ReadAttrs> {
   const { pairing } = spec;
   return defineOp<ReadAttrs>({
     name,
+    batch: spec === rows ? { kind: "general", apply: readRowsOfBatch(() => gather) } : leading(axisBehind),
     defaults: { axis: 0, outside: "nan" },
     facts: { strips: spec.strips },
     infer(inputs, attrs) {
@@ -138,8 +211,7 @@ function reading(name: string, spec: PairSpec, adding: () => OpDef<AxisAttrs>): 
     derivative: {
       kind: "multilinear",
       linear: [0],
-      transpose: (b, { x, ct, attrs }) =>
-        b.call(adding(), [fullLike(b, item(x, 0), 0), item(x, 1), ct], { axis: attrs.axis }),
+      transpose: (b, { x, ct, attrs }) => transposed(b, { x: item(x, 0), indices: item(x, 1), ct, axis: attrs.axis }),
     },
     cost: (_, [out]) => ({ flops: out ? elementsOf(out.shape) : 0 }),
     lower: {
@@ -190,10 +262,26 @@ export function requireUpdates(name: string, spec: PairSpec, inputs: readonly Te
   throw new TidemarkError("ShapeMismatch", summary, { help: "reshape, transpose or broadcast the updates" });
 }
 
-function adding(name: string, spec: PairSpec, reader: () => OpDef<ReadAttrs>): OpDef<AxisAttrs> {
+function adding(
+  name: string,
+  spec: PairSpec,
+  reader: () => OpDef<ReadAttrs>,
+  facts: OpFacts<AxisAttrs> = {},
+): OpDef<AxisAttrs> {
   const { pairing } = spec;
   return defineOp<AxisAttrs>({
     name,
+    facts,
+    batch:
+      spec === rows
+        ? {
+            kind: "general",
+            apply: changeRowsOfBatch(
+              () => scatterAdd,
+              () => scatterAddAlong,
+            ),
+          }
+        : leading(axisBehind),
     defaults: { axis: 0 },
     infer(inputs, { axis }) {
       return [requireUpdates(name, spec, inputs, axis)];
@@ -267,19 +355,24 @@ export const aligned: PairSpec = {
     { x: [5, 3], indices: [2, 3], axis: 0 },
     { x: [3, 4], indices: [3, 6], axis: 1 },
     { x: [2, 3, 2], indices: [2, 4, 2], axis: 1 },
+    { x: [2, 3, 2], indices: [2, 1, 2], axis: 1 },
     { x: [4], indices: [0], axis: 0 },
     { x: [0], indices: [2], axis: 0 },
   ],
 };
 
 /** x with its axis replaced by the rows that `indices` name: y[a, i…, b] = x[a, indices[i…], b]. */
-export const take: OpDef<ReadAttrs> = reading("take", rows, () => scatterAdd);
+export const take: OpDef<ReadAttrs> = reading(
+  "take",
+  rows,
+  addedToZeros(() => scatterAdd),
+);
 
 /** x with updates[a, i…, b] added to element [a, indices[i…], b]. */
-export const scatterAdd: OpDef<AxisAttrs> = adding("scatter_add", rows, () => take);
+export const scatterAdd: OpDef<AxisAttrs> = adding("scatter_add", rows, () => take, { addsRows: ({ axis }) => axis });
 
 /** One index for each element: y[a, i, b] = x[a, indices[a, i, b], b]. */
-export const gather: OpDef<ReadAttrs> = reading("gather", aligned, () => scatterAddAlong);
+export const gather: OpDef<ReadAttrs> = reading("gather", aligned, comparedIfOne);
 
 /** x with updates[a, i, b] added to element [a, indices[a, i, b], b]. */
 export const scatterAddAlong: OpDef<AxisAttrs> = adding("scatter_add_along", aligned, () => gather);

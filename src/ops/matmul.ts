@@ -16,6 +16,7 @@
 
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
+import { type BatchSite, LEADING } from "../ir/batch.ts";
 import { Build } from "../ir/build.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import type { ContractPart, ContractShape, EvaluateContext, OpDef, Reader, Sample, TransposeSite } from "../ir/op.ts";
@@ -25,6 +26,7 @@ import { isFloat, NUMBER_TYPES, type NumberType, typeOf } from "../kernel/dtype.
 import type { Index } from "../kernel/expr.ts";
 import { depthRun, type Within } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
+import { joinedAxes, movedAxis, splitAxis, withAxis } from "./batch.ts";
 import { requireInputs, requireSameDtype } from "./checks.ts";
 import { apply, defineOp, requireDomain } from "./define.ts";
 import { add } from "./elementwise.ts";
@@ -251,6 +253,27 @@ function matmulSamples(): readonly Sample<MatmulAttrs>[] {
   return samples;
 }
 
+/**
+ * A batch of products: one product with more rows where w is the same for all, with more columns where x is; else one with a batch
+ * axis more. Products that have batch axes already, or lines beyond which a side is zero, get the axis on both sides.
+ */
+function matmulOfBatch(b: Build, site: BatchSite<MatmulAttrs>): readonly Value[] {
+  const { x: sides, batched, size, attrs } = site;
+  const { ta, tb, xNonzero = [], wNonzero = [] } = attrs;
+  const isPlain = [0, 1].some((i) => !batched[i] && at(sides, i).type.shape.length === 2);
+  if (!isPlain || xNonzero.length + wNonzero.length > 0) {
+    return [b.call(matmul, [withAxis(b, site, 0), withAxis(b, site, 1)], attrs)];
+  }
+  const [x, w] = [at(sides, 0), at(sides, 1)];
+  if (batched[0]) {
+    // behind the depth, where that comes first
+    const rows = joinedAxes(b, ta ? movedAxis(b, x, 0, 1) : x, ta ? 1 : 0);
+    return [splitAxis(b, b.call(matmul, [rows, w], attrs), 0, size)];
+  }
+  const columns = joinedAxes(b, tb ? w : movedAxis(b, w, 0, 1), tb ? 0 : 1);
+  return [movedAxis(b, splitAxis(b, b.call(matmul, [x, columns], attrs), 1, size), 1, 0)];
+}
+
 /** Terms that hardware may add at once: a chain of sums is cut at multiples of them. */
 const CHAINED = 64;
 
@@ -300,6 +323,7 @@ export const matmul: OpDef<MatmulAttrs> = defineOp<MatmulAttrs>({
   name: "matmul",
   defaults: { ta: false, tb: false, xNonzero: [], wNonzero: [] },
   infer: inferMatmul,
+  batch: { kind: "general", apply: matmulOfBatch },
   facts: {
     withZeroFactors: (attrs, [xNonzero = [], wNonzero = []]) => ({ ...attrs, xNonzero, wNonzero }),
     strips: matmulStrips,
@@ -344,6 +368,7 @@ export type MatmulOntoAttrs = { readonly ta: boolean; readonly tb: boolean };
  */
 export const matmulOnto: OpDef<MatmulOntoAttrs> = defineOp<MatmulOntoAttrs>({
   name: "matmul_onto",
+  batch: LEADING,
   defaults: { ta: false, tb: false },
   infer(inputs, attrs) {
     requireInputs("matmul_onto", ["s", "x", "w"], inputs);

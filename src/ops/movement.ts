@@ -5,6 +5,7 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
+import { behind, leading } from "../ir/batch.ts";
 import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
@@ -53,6 +54,7 @@ const reshapeStrips: StripForms<ReshapeAttrs> = ([x], [y], { shape }) => {
 /** The same elements in the same order under another shape; shares the input's storage. */
 export const reshape: OpDef<ReshapeAttrs> = defineOp<ReshapeAttrs>({
   name: "reshape",
+  batch: leading(({ shape }, size) => ({ shape: [size, ...shape] })),
   facts: { viewAxes: (_, from, to) => from.map((__, axis) => reshapedAxis(from, to, axis)), strips: reshapeStrips },
   infer(inputs, { shape }) {
     const x = requireOne("reshape", inputs);
@@ -105,6 +107,7 @@ const inverse = (perm: readonly number[]): readonly number[] => perm.map((_axis,
 /** Output axis i is input axis perm[i]. */
 export const transpose: OpDef<TransposeAttrs> = defineOp<TransposeAttrs>({
   name: "transpose",
+  batch: leading(({ perm }) => ({ perm: [0, ...behind(perm)] })),
   facts: {
     viewAxes: ({ perm }) => perm.map((_, axis) => perm.indexOf(axis)),
     strips: (_, __, { perm }) => perm.map((from, axis) => sameAttrs([from], [axis], { perm })),
@@ -174,6 +177,7 @@ export type FlipAttrs = { readonly axes: readonly number[] };
 /** Reversed along the axes. */
 export const flip: OpDef<FlipAttrs> = defineOp<FlipAttrs>({
   name: "flip",
+  batch: leading(({ axes }) => ({ axes: behind(axes) })),
   facts: { strips: (inputs, outputs, attrs) => alongAll(inputs, outputs, attrs, attrs.axes) },
   infer(inputs, { axes }) {
     const x = requireOne("flip", inputs);

@@ -4,6 +4,9 @@
  *
  *     two words = threefry(key, counter = [e, stream])
  *
+ * Keys may have leading axes, which are those of the result: each draws for the rest of the axes, from element 0 on, as it would
+ * alone.
+ *
  * Nothing is drawn in sequence: any part can be computed anywhere, again, or not at all, and gives the same bits. Two
  * uses of one key are independent when their streams differ.
  *
@@ -16,8 +19,9 @@
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
 import { belowFromBits, normalFromBits, threefry, uniformFromBits, type Words } from "../base/random.ts";
+import { leading } from "../ir/batch.ts";
 import type { EvaluateContext, LowerContext, NoAttrs, OpDef, Sample } from "../ir/op.ts";
-import { elementsOf, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { elementsOf, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import {
   computeFloat,
   type DType,
@@ -64,10 +68,15 @@ export const THREEFRY_FLOPS = 114;
 
 const KEY: TensorType = tensorType("i32", [2]);
 
+/** Axes of the result along which keys differ: those of the keys but for their last. */
+const batchAxes = ({ shape }: TensorType): number => shape.length - 1;
+
 function requireRandom(name: string, inputs: readonly TensorType[], { shape, stream }: RandomBitsAttrs): void {
   requireInputs(name, ["key"], inputs);
   const key = item(inputs, 0);
-  if (!isIndexType(key.dtype) || key.shape.length !== 1 || key.shape[0] !== 2) {
+  const lead = batchAxes(key);
+  const fits = lead >= 0 && sameShape(key.shape, [...shape.slice(0, lead), 2]);
+  if (!isIndexType(key.dtype) || !fits) {
     throw new TidemarkError("ShapeMismatch", `${name}: a key is i32[2], got ${typeText(key)}`, {
       help: "pass a key of two 32-bit words; the shape attribute sets the number of draws",
     });
@@ -81,8 +90,11 @@ function requireRandom(name: string, inputs: readonly TensorType[], { shape, str
 }
 
 function words(c: LowerContext<RandomBitsAttrs>, at: Position): readonly [Expr, Expr] {
-  const key = (i: number): Expr => item(c.inputs, 0)(Position.at([2], [constIndex(i)]));
-  const element: Expr = { kind: "index", dtype: "i32", index: at.linear };
+  const { shape } = item(c.inTypes, 0);
+  const lead = batchAxes(item(c.inTypes, 0));
+  const key = (i: number): Expr => item(c.inputs, 0)(Position.at(shape, [...at.idx.slice(0, lead), constIndex(i)]));
+  const own = lead === 0 ? at : Position.at(c.attrs.shape.slice(lead), at.idx.slice(lead));
+  const element: Expr = { kind: "index", dtype: "i32", index: own.linear };
   return math.threefry(key(0), key(1), element, constant("i32", c.attrs.stream));
 }
 
@@ -91,14 +103,19 @@ function evaluateRandom<A extends RandomBitsAttrs>(
   c: EvaluateContext<A>,
 ): readonly [Float64Array] {
   const key = item(c.inputs, 0);
-  const words: Words = [item(key, 0), item(key, 1)];
-  const value = (_: unknown, e: number): number => spec.reference(threefry(words, [e, c.attrs.stream]), c.attrs);
+  const own = elementsOf(c.attrs.shape.slice(batchAxes(item(c.inTypes, 0))));
+  const value = (_: unknown, e: number): number => {
+    const n = Math.floor(e / own);
+    const words: Words = [item(key, 2 * n), item(key, 2 * n + 1)];
+    return spec.reference(threefry(words, [e % own, c.attrs.stream]), c.attrs);
+  };
   return [Float64Array.from({ length: elementsOf(c.attrs.shape) }, value)];
 }
 
 function defineRandom<A extends RandomBitsAttrs>(spec: RandomSpec<A>): OpDef<A> {
   return defineOp<A>({
     name: spec.name,
+    batch: leading((attrs, size) => ({ ...attrs, shape: [size, ...attrs.shape] })),
     defaults: spec.defaults,
     infer(inputs, attrs) {
       requireRandom(spec.name, inputs, attrs);
@@ -109,7 +126,12 @@ function defineRandom<A extends RandomBitsAttrs>(spec: RandomSpec<A>): OpDef<A> 
     cost: (_, [out]) => ({ flops: (THREEFRY_FLOPS + spec.flops) * (out ? elementsOf(out.shape) : 0) }),
     lower: { kind: "map", fusion: spec.fusion, value: (c, at) => spec.scalar(words(c, at), c.attrs) },
     evaluate: (c) => evaluateRandom(spec, c),
-    samples: () => spec.samples.map((attrs): Sample<A> => ({ inputs: [KEY], attrs, range: [-0x80000000, 0x80000000] })),
+    samples: () =>
+      spec.samples.map((attrs): Sample<A> => {
+        // of three axes, the first has a key for each element
+        const keys = attrs.shape.length === 3 ? tensorType("i32", [...attrs.shape.slice(0, 1), 2]) : KEY;
+        return { inputs: [keys], attrs, range: [-0x80000000, 0x80000000] };
+      }),
   });
 }
 
@@ -118,6 +140,7 @@ const SHAPES: readonly RandomBitsAttrs[] = [
   { shape: [], stream: 3 },
   { shape: [0, 3], stream: 1 },
   { shape: [37], stream: -7 },
+  { shape: [3, 2, 5], stream: 0 },
 ];
 
 /** 32 random bits an element. */

@@ -9,6 +9,7 @@
  */
 
 import { at } from "../base/invariant.ts";
+import { axisBehind, leading } from "../ir/batch.ts";
 import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { OpDef, Reference, Sample } from "../ir/op.ts";
@@ -74,6 +75,7 @@ const alongOtherAxes: StripForms<ScanAxisAttrs> = (inputs, outputs, attrs) =>
 
 export const cumsum: OpDef<ScanAxisAttrs> = defineOp<ScanAxisAttrs>({
   name: "cumsum",
+  batch: leading(axisBehind),
   facts: { strips: alongOtherAxes },
   defaults: { reverse: false },
   infer(inputs, { axis }) {
@@ -108,6 +110,7 @@ function before(b: Build, x: Value, { axis, reverse }: ScanAxisAttrs): Value {
 
 export const linearScan: OpDef<ScanAxisAttrs> = defineOp<ScanAxisAttrs>({
   name: "linear_scan",
+  batch: leading(axisBehind),
   facts: { strips: alongOtherAxes },
   defaults: { reverse: false },
   infer(inputs, { axis }) {
@@ -156,6 +159,7 @@ function runningExtremum(name: string, combine: "max" | "min"): OpDef<ScanAxisAt
   };
   return defineOp<ScanAxisAttrs>({
     name,
+    batch: leading(axisBehind),
     defaults: { reverse: false },
     infer(inputs, { axis }) {
       const x = requireOne(name, inputs);

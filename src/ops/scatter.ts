@@ -4,6 +4,7 @@
  * the other in their order; those out of range are dropped. `indexing.ts` has sums and the rules for positions.
  */
 import { at as item } from "../base/invariant.ts";
+import { axisBehind, leading } from "../ir/batch.ts";
 import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { OpDef, PullbackSite, PushforwardSite } from "../ir/op.ts";
@@ -15,6 +16,7 @@ import { div, eq, mul } from "./elementwise.ts";
 import {
   type AxisAttrs,
   aligned,
+  changeRowsOfBatch,
   gather,
   type PairSpec,
   pairedElement,
@@ -111,11 +113,26 @@ function vjpOf(rule: Rule, family: Family) {
   };
 }
 
-function combining(name: string, combine: "max" | "min" | "mul", family: Family): OpDef<AxisAttrs> {
+/** By rows, an operation by elements serves a batch in which each element has its own rows. */
+function combining(
+  name: string,
+  combine: "max" | "min" | "mul",
+  family: Family,
+  along?: OpDef<AxisAttrs>,
+): OpDef<AxisAttrs> {
   const { spec } = family;
   const rule = combine === "mul" ? shareProduct : shareExtremum;
-  return defineOp<AxisAttrs>({
+  const op: OpDef<AxisAttrs> = defineOp<AxisAttrs>({
     name,
+    batch: along
+      ? {
+          kind: "general",
+          apply: changeRowsOfBatch(
+            () => op,
+            () => along,
+          ),
+        }
+      : leading(axisBehind),
     defaults: { axis: 0 },
     infer: (inputs, { axis }) => [requireUpdates(name, spec, inputs, axis)],
     derivative: { kind: "general", jvp: jvpOf(rule, family), vjp: vjpOf(rule, family) },
@@ -154,11 +171,12 @@ function combining(name: string, combine: "max" | "min" | "mul", family: Family)
         };
       }),
   });
+  return op;
 }
 
-export const scatterMax: OpDef<AxisAttrs> = combining("scatter_max", "max", BY_ROWS);
-export const scatterMin: OpDef<AxisAttrs> = combining("scatter_min", "min", BY_ROWS);
-export const scatterMul: OpDef<AxisAttrs> = combining("scatter_mul", "mul", BY_ROWS);
 export const scatterMaxAlong: OpDef<AxisAttrs> = combining("scatter_max_along", "max", ALONG);
 export const scatterMinAlong: OpDef<AxisAttrs> = combining("scatter_min_along", "min", ALONG);
 export const scatterMulAlong: OpDef<AxisAttrs> = combining("scatter_mul_along", "mul", ALONG);
+export const scatterMax: OpDef<AxisAttrs> = combining("scatter_max", "max", BY_ROWS, scatterMaxAlong);
+export const scatterMin: OpDef<AxisAttrs> = combining("scatter_min", "min", BY_ROWS, scatterMinAlong);
+export const scatterMul: OpDef<AxisAttrs> = combining("scatter_mul", "mul", BY_ROWS, scatterMulAlong);

@@ -1,5 +1,6 @@
 /** @file Choosing between values, converting between element types, and stopping gradients. */
 import { TidemarkError } from "../base/errors.ts";
+import { LEADING } from "../ir/batch.ts";
 import type { Value } from "../ir/graph.ts";
 import type { NoAttrs, OpDef } from "../ir/op.ts";
 import { alongAll } from "../ir/strips.ts";
@@ -8,7 +9,7 @@ import { DTYPES, type DType, isBool, isFloat, typeOf } from "../kernel/dtype.ts"
 import { call, type Expr } from "../kernel/expr.ts";
 import { inType } from "../kernel/scalar-ops.ts";
 import { fullLike, splatOf } from "./create.ts";
-import { apply, defineOp, requireDomain, requireSame } from "./define.ts";
+import { apply, defineOp, inputsIfMadeBy, requireDomain, requireSame } from "./define.ts";
 
 /** where(c, a, b): a where c holds, else b. Linear in a and b together, so NaN on the unused side never spreads. */
 export const where: OpDef<NoAttrs> = defineOp<NoAttrs>({
@@ -56,7 +57,12 @@ export const where: OpDef<NoAttrs> = defineOp<NoAttrs>({
   exactInDouble: true,
   simplify(b, node) {
     const [c, x, y] = node.inputs as [Value, Value, Value];
-    if (x === y) return x;
+    // The value of a gradient that is stopped on one side is that of the other.
+    const [shownX, shownY] = [
+      inputsIfMadeBy(b, x, stopGradient)?.[0] ?? x,
+      inputsIfMadeBy(b, y, stopGradient)?.[0] ?? y,
+    ];
+    if (shownX === shownY) return x;
     const always = splatOf(b, c);
     if (always === null) return null;
     return always ? x : y;
@@ -123,6 +129,7 @@ export const cast: OpDef<CastAttrs> = defineOp<CastAttrs>({
 /** The value itself, with no derivative through it. */
 export const stopGradient: OpDef<NoAttrs> = defineOp<NoAttrs>({
   name: "stop_gradient",
+  batch: LEADING,
   facts: { viewAxes: (_, from) => from.map((__, axis) => axis), strips: alongAll },
   infer: ([x]) => (x ? [x] : []),
   derivative: { kind: "none" },

@@ -9,6 +9,7 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
+import { leading } from "../ir/batch.ts";
 import type { Build } from "../ir/build.ts";
 import type { ChangeRule } from "../ir/facts.ts";
 import type { Value } from "../ir/graph.ts";
@@ -86,6 +87,11 @@ const sliceStrips: StripForms<SliceAttrs> = ([x], _, { start, limit, stride }) =
 /** Elements start, start + stride, … below limit, along every axis. */
 export const slice: OpDef<SliceAttrs> = defineOp<SliceAttrs>({
   name: "slice",
+  batch: leading(({ start, limit, stride }, size) => ({
+    start: [0, ...start],
+    limit: [size, ...limit],
+    stride: [1, ...stride],
+  })),
   facts: { strips: sliceStrips },
   infer(inputs, { start, limit, stride }) {
     const x = requireOne("slice", inputs);
@@ -192,6 +198,7 @@ const WINDOW_CHANGE: ChangeRule<WindowAttrs> = {
 function writing(name: string, adds: boolean): OpDef<WindowAttrs> {
   return defineOp<WindowAttrs>({
     name,
+    batch: leading(({ start, stride }) => ({ start: [0, ...start], stride: [1, ...stride] })),
     facts: { change: WINDOW_CHANGE },
     infer(inputs, attrs) {
       requireInputs(name, ["x", "update"], inputs);
@@ -316,6 +323,12 @@ function spanOf(n: number, gap: number): number {
 /** The input with `value` around and between its elements. */
 export const pad: OpDef<PadAttrs> = defineOp<PadAttrs>({
   name: "pad",
+  batch: leading(({ lo, hi, interior, value }) => ({
+    lo: [0, ...lo],
+    hi: [0, ...hi],
+    interior: [0, ...interior],
+    value,
+  })),
   defaults: { value: 0 },
   facts: {
     strips: (inputs, outputs, attrs) => {

@@ -8,6 +8,7 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
+import { axisBehind, leading } from "../ir/batch.ts";
 import type { LowerContext, OpDef } from "../ir/op.ts";
 import { elementsOf, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { DTYPES, INDEX_TYPE } from "../kernel/dtype.ts";
@@ -16,6 +17,7 @@ import { offsetIndex, valueIndex } from "../kernel/index-math.ts";
 import { Position } from "../kernel/position.ts";
 import { add, not, pick } from "../kernel/scalar-ops.ts";
 import { sortWords, wordsBefore } from "../kernel/sort-key.ts";
+import { reshaped, withAxis } from "./batch.ts";
 import { requireInputs, requireOne, requireSameDtype } from "./checks.ts";
 import { defineOp, requireAxis } from "./define.ts";
 import { samplesIn } from "./reference.ts";
@@ -36,6 +38,7 @@ function ordered(a: number, b: number): number {
 /** y[a, r, b] is the number along the axis of the element that is in place r of its row in order. */
 export const argsort: OpDef<SortAttrs> = defineOp<SortAttrs>({
   name: "argsort",
+  batch: leading(axisBehind),
   defaults: { descending: false },
   infer(inputs, { axis, count }) {
     const x = requireOne("argsort", inputs);
@@ -112,6 +115,20 @@ function countBefore(c: LowerContext<SearchAttrs>, at: Position): Expr {
 /** Where in rows that are in order values belong: before those equal to them, with `right` behind them. NaN is above all numbers. */
 export const searchsorted: OpDef<SearchAttrs> = defineOp<SearchAttrs>({
   name: "searchsorted",
+  batch: {
+    kind: "general",
+    apply(b, site) {
+      const { x, batched, attrs } = site;
+      const isOneRow = item(x, 0).type.shape.length === (batched[0] ? 2 : 1);
+      if (isOneRow && !batched[0]) return [b.call(searchsorted, x, attrs)];
+      const [sorted, values] = [withAxis(b, site, 0), withAxis(b, site, 1)];
+      if (!isOneRow) return [b.call(searchsorted, [sorted, values], attrs)];
+      // a row for each element, and all that is looked up in it in one axis
+      const { shape } = values.type;
+      const flat = reshaped(b, values, [item(shape, 0), elementsOf(shape.slice(1))]);
+      return [reshaped(b, b.call(searchsorted, [sorted, flat], attrs), shape)];
+    },
+  },
   defaults: { side: "left" },
   infer(inputs, { side }) {
     requireInputs("searchsorted", ["sorted", "values"], inputs);

@@ -13,6 +13,7 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
+import { LEADING } from "../ir/batch.ts";
 import type { OpDef } from "../ir/op.ts";
 import { type StripForms, sameAttrs } from "../ir/strips.ts";
 import { elementsOf, type Shape, sameShape, shapeText, type TensorType, tensorType, typeText } from "../ir/type.ts";
@@ -83,6 +84,7 @@ function readAt(attrs: WindowAttrs, k: number, o: number, w: number): number {
 /** x[…, s₁ … s_d] → windows[…, o₁ … o_d, w₁ … w_d]. */
 export const unfold: OpDef<UnfoldAttrs> = defineOp<UnfoldAttrs>({
   name: "unfold",
+  batch: LEADING,
   facts: { strips: alongLead },
   defaults: { value: 0 },
   infer(inputs, attrs) {
@@ -166,6 +168,7 @@ function windowsOf({ window, stride, dilation }: WindowAttrs, k: number): number
 /** windows[…, o₁ … o_d, w₁ … w_d] → x[…, s₁ … s_d], each element the sum of all window positions that read it. */
 export const fold: OpDef<FoldAttrs> = defineOp<FoldAttrs>({
   name: "fold",
+  batch: LEADING,
   facts: { strips: alongLead },
   infer(inputs, attrs) {
     const x = requireOne("fold", inputs);

@@ -18,10 +18,10 @@ import { at } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { resultOf } from "../ir/graph.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
-import { producersOf } from "../ir/walk.ts";
 import type { FusionLimits } from "../target/description.ts";
+import { packs } from "./fuse-inline.ts";
 import { ledTo, rankTogether } from "./fuse-ranks.ts";
-import { evaluationsOfKernel, evaluationsOfView } from "./fuse-size.ts";
+import { evaluationsOfKernel } from "./fuse-size.ts";
 import type { Overwrites } from "./overwrites.ts";
 
 /** A node and its place among the others. */
@@ -86,74 +86,10 @@ const STAGES: readonly Stage[] = [
   { tries: () => true, accepts: () => true },
 ];
 
-/** Work an element below which it is cheaper to recompute a value than to store it and read it back. */
-const CHEAP_FLOPS = 16;
-/** How much larger than all its sources a value must be to be cheaper to compute than to read. */
-const EXPANSION = 8;
-
-/** Evaluations (fuse-size.ts) that an element read through views may take, and views in a row that never take so many. */
-const MOST_IN_VIEW = 64;
-const FEW_VIEWS = 3;
-
-/** The cost of an inlined value: work an element, nodes one after the other, and the stored values it depends on. */
-interface Inlined {
-  readonly flops: number;
-  readonly depth: number;
-  readonly sources: ReadonlySet<Value>;
-}
-
-/**
- * Nodes that are recomputed wherever they are read: views and constants, and cheap functions of much smaller values (a mask
- * from labels, a table from a vector), which take more time to read from memory than to compute. Not those whose index,
- * after many views, would be more code than a copy.
- */
-export function inlinedNodes(graph: Graph): ReadonlySet<Node> {
-  const inlined = new Set<Node>();
-  const madeFrom = new Map<Value, Inlined>();
-  const producer = producersOf(graph);
-  const inlinedNode = (value: Value): Node | null => (madeFrom.has(value) ? (producer.get(value) ?? null) : null);
-  for (const node of graph.nodes) {
-    const { lower } = node.op;
-    if (lower.kind !== "map") continue;
-    const out = resultOf(node);
-    // Most read a stored value that is about as large as their result.
-    const large = (v: Value): boolean => !madeFrom.has(v) && byteLength(v.type) * EXPANSION > byteLength(out.type);
-    if (lower.fusion !== "always" && node.inputs.some(large)) continue;
-    const parts = node.inputs.map((v): Inlined => madeFrom.get(v) ?? { flops: 0, depth: 0, sources: new Set([v]) });
-    const own = node.op.cost(
-      node.inputs.map((v) => v.type),
-      [out.type],
-      node.attrs,
-      node.regions,
-    ).flops;
-    const flops = parts.reduce((sum, p) => sum + p.flops, own / Math.max(1, elementsOf(out.type.shape)));
-    const sources = new Set(parts.flatMap((p) => [...p.sources]));
-    const bytes = [...sources].reduce((sum, v) => sum + byteLength(v.type), 0);
-    const cheap = lower.pointwise && flops <= CHEAP_FLOPS && bytes * EXPANSION <= byteLength(out.type);
-    if (lower.fusion !== "always" && !cheap) continue;
-    const depth = 1 + Math.max(0, ...parts.map((p) => p.depth));
-    if (
-      depth > FEW_VIEWS &&
-      evaluationsOfView(node, (v) => (v === out ? node : inlinedNode(v)), MOST_IN_VIEW) > MOST_IN_VIEW
-    ) {
-      continue;
-    }
-    inlined.add(node);
-    madeFrom.set(out, { flops, depth, sources });
-  }
-  return inlined;
-}
-
 /** Only these anchors leave their result in an accumulator that an epilogue can read. */
 function hasEpilogue(node: Node): boolean {
   const { kind } = node.op.lower;
   return kind === "reduce" || kind === "contract" || kind === "scan";
-}
-
-/** These anchors read an element of an input several times, and compute what is in front of them as often. */
-function packs(node: Node): boolean {
-  const { kind } = node.op.lower;
-  return kind === "contract" || kind === "attend";
 }
 
 /** A graph to group: `inlined` nodes are in no group of their own, `named` ones in groups of one. */

@@ -10,7 +10,8 @@ import { producersOf, withLiveNodes } from "../ir/walk.ts";
 import { fused } from "../ops/control.ts";
 import { COMMON_FUSION, type FusionLimits } from "../target/description.ts";
 import { isControl } from "./control-nodes.ts";
-import { type Group, Grouping, inlinedNodes, isStored } from "./fuse-groups.ts";
+import { type Group, Grouping, isStored } from "./fuse-groups.ts";
+import { inlinedNodes } from "./fuse-inline.ts";
 import { Overwrites } from "./overwrites.ts";
 import type { Pass } from "./pass.ts";
 

@@ -52,6 +52,8 @@ export type UnplacedNest = Exclude<Nest, ContractNest> | Omit<ContractNest, "scr
 /** The part of a description that lowering uses. */
 export interface LoweringTarget {
   readonly arithmetic: ArithmeticProfile;
+  /** Threads that share the units of a staged nest; not given where elements are what is shared, and such nests are maps. */
+  readonly threads?: number | undefined;
   /** Elements of workspace, of the nest's own type, that its code needs. */
   workspace(nest: UnplacedNest, operands: readonly Operand[]): number;
   /**
@@ -76,6 +78,8 @@ export interface TargetDescription extends LoweringTarget {
   readonly storageTypes: readonly DType[];
   readonly computeTypes: readonly ScalarType[];
   readonly fusion: FusionLimits;
+  /** Bytes at multiples of which rows of matrices start that products read or write; by default anywhere. */
+  readonly rowBytes?: number;
   /**
    * What a kernel does.
    * @param inPlace its first result is written over an input: a nest that only copies that input does nothing

@@ -254,11 +254,17 @@ export function callByValue(trace: Trace, fn: AnyFunction, args: readonly unknow
   );
 }
 
-export function traceFlat(fn: AnyFunction, flat: FlatArguments, changes: ArgumentChanges = "local"): Traced {
+/** `sample` gives the tensors among the arguments of the first call, where those are not `flat.tensors`. */
+export function traceFlat(
+  fn: AnyFunction,
+  flat: FlatArguments,
+  changes: ArgumentChanges = "local",
+  sample: (i: number) => Tensor | null = (i) => flat.tensors[i] ?? null,
+): Traced {
   const params = flat.leaves.map((leaf, i) => ({
     type: leaf.type,
     name: identifier(leaf.path),
-    sample: () => flat.tensors[i] ?? null,
+    sample: () => sample(i),
   }));
   let resultTree: TreeDef | undefined;
   const made = traceGraph(nameOf(fn), params, (tensors) => {

@@ -3,6 +3,7 @@ import type { Family, Float, FunctionSample } from "./sample.ts";
 import { activations } from "./samples/activations.ts";
 import { arrange } from "./samples/arrange.ts";
 import { elementwise } from "./samples/elementwise.ts";
+import { fourier } from "./samples/fourier.ts";
 import { indexing } from "./samples/indexing.ts";
 import { losses } from "./samples/losses.ts";
 import { networks } from "./samples/networks.ts";
@@ -23,6 +24,7 @@ const families: readonly Family[] = [
   indexing,
   scatters,
   order,
+  fourier,
   products,
   windows,
   networks,

@@ -21,6 +21,7 @@ function blocksDescription(options: NativeEmitOptions, device: DeviceClass): Tar
     key: `blocks ${JSON.stringify({ options, device })}`,
     spaces: [memorySpace(256)],
     arithmetic: { ...COMMON_ORDER, name: `blocks, ${device.fma ? "fused" : "plain"}`, fusedMultiplyAdd: device.fma },
+    threads: undefined,
     workspace: (nest) => blockWorkspace(nest, device),
     shapeLoops: (kernel) => kernel,
   };

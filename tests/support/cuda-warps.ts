@@ -51,7 +51,7 @@ static unsigned to_tf32(float x) {
   return (bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu;
 }
 static float float_of(unsigned bits) { float x; memcpy(&x, &bits, 4); return x; }
-static float exp_fast(float x) { return expf(x); }
+static float exp_device(float x) { return expf(x); }
 static unsigned left_of[1024][4], right_of[1024][2];
 /* m16n8k8: g = lane div 4, t = lane mod 4; left [g (+ 8), t (+ 4)], right [t (+ 4), g], sums [g (+ 8), 2 t (+ 1)] */
 static void mma_tf32(float *c, const unsigned *a, unsigned b0, unsigned b1) {
@@ -106,10 +106,7 @@ static void write_all(const void *from, size_t bytes) { fwrite(from, 1, bytes, s
 
 /** The text of functions without those that the header has, and without the device's shared memory. */
 export function onProcessor(text: string): string {
-  const [from, to] = [
-    text.indexOf("static __device__ __forceinline__ u32 shared_address"),
-    text.indexOf("/* sums[y, x]"),
-  ];
+  const [from, to] = [text.indexOf("static __device__ __forceinline__ f32 exp_device"), text.indexOf("/* sums[y, x]")];
   return `${text.slice(0, from)}${text.slice(to)}`
     .replaceAll("extern __shared__ __align__(16) char raw[];", "")
     .replaceAll('extern "C" ', "static ");

@@ -55,6 +55,7 @@ function workOf({ operands, nests }: Kernel): Work {
     if (nest.kind === "contract") work.productFlops += 2 * product([...nest.batch, nest.rows, nest.cols, nest.depth]);
     else if (nest.kind === "reduce") work.arithmetic += product([...nest.loops, ...nest.reduce]);
     else if (nest.kind === "attend") work.arithmetic += product([...nest.batch, nest.group, nest.rows, nest.cols]);
+    else if (nest.kind === "staged") work.arithmetic += product(nest.units);
     else work.arithmetic += "loops" in nest ? product(nest.loops) : nest.along.extent;
   }
   return work;
@@ -218,7 +219,7 @@ function faultsOf(name: string, { operands, nests }: Kernel, addresses: readonly
     if (end > bytes) faults.push(`${name}: operand ${i} (${role}) ends at ${end} of ${bytes} bytes`);
   });
   for (const nest of nests) {
-    const [needed, scratch] = [workspaceOf(nest), operands[nest.scratch ?? -1]?.elements ?? 0];
+    const [needed, scratch] = [workspaceOf(nest), operands[("scratch" in nest && nest.scratch) || -1]?.elements ?? 0];
     if (scratch < needed) faults.push(`${name}: ${nest.kind} has ${scratch} elements of workspace, it needs ${needed}`);
   }
   return faults;

@@ -43,6 +43,12 @@ export interface CopyText {
   readonly memories: { readonly to: Memory; readonly from: Memory };
 }
 
+/** A function of the language itself. */
+export interface OwnCall {
+  readonly name: string;
+  readonly args: readonly Expr[];
+}
+
 export interface Dialect {
   readonly types: Readonly<Record<ScalarType, string>>;
   /** Type of indices and counters. */
@@ -50,6 +56,8 @@ export interface Dialect {
   element(dtype: DType): ElementText;
   literal(dtype: ScalarType, value: number | bigint): string;
   apply(call: ScalarCall, texts: readonly string[]): string;
+  /** The function of the language that an expression is computed by, or null where it is computed as it is written. */
+  ownCall(expr: Expr): OwnCall | null;
   /** a · b + c, rounded once. */
   fma(dtype: ScalarType, a: string, b: string, c: string): string;
   quotient(quotient: Quotient): string;
@@ -131,10 +139,11 @@ export class StatementPrinter {
     }
   }
 
-  /** A loop over a counter; `body` writes what is inside, and is told the counter's name. */
-  loop(over: Limited, body: (counter: string) => void): void {
+  /** A loop over a counter; `body` writes what is inside, and is told the counter's name. `pragma` stands right above it. */
+  loop(over: Limited, body: (counter: string) => void, pragma: string | null = null): void {
     const end = this.end(over);
     const name = this.counter(over.counter);
+    if (pragma !== null) this.#code.line(pragma);
     this.#code.block(this.#dialect.loop(name, end), () => body(name));
   }
 
@@ -167,9 +176,9 @@ export class StatementPrinter {
           this.#writeOut(statement);
           return;
         }
-        const pragma = statement.unroll ? this.#dialect.unroll(statement.counter.extent) : null;
-        if (pragma !== null) this.#code.line(pragma);
-        this.loop(statement, () => this.statements(statement.body));
+        const times = statement.rolled ? 1 : statement.counter.extent;
+        const pragma = statement.unroll || statement.rolled ? this.#dialect.unroll(times) : null;
+        this.loop(statement, () => this.statements(statement.body), pragma);
         return;
       }
       case "if": {
@@ -294,6 +303,8 @@ export class StatementPrinter {
       case "index":
         return this.#constant(type, "t", this.#dialect.convert.toWord(this.index(expr.index)));
       case "call": {
+        const own = this.#dialect.ownCall(expr);
+        if (own) return this.#constant(type, "t", `${own.name}(${own.args.map((arg) => this.#emit(arg)).join(", ")})`);
         const texts = expr.args.map((arg) => this.#emit(arg));
         return this.#constant(type, "t", this.#dialect.apply(expr, texts));
       }

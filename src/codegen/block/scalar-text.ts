@@ -138,6 +138,7 @@ export const C_DIALECT: Dialect = {
   element: elementText,
   literal: literalText,
   apply: applyText,
+  ownCall: () => null,
   fma: (dtype, a, b, c) => `fma${isFloatScalar(dtype) ? LETTER[dtype] : ""}(${a}, ${b}, ${c})`,
   quotient({ of, sign, by, most }) {
     const [word, suffix] = most < 2 ** 32 ? ["u32", "u"] : ["u64", "ull"];

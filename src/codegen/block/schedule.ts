@@ -2,6 +2,7 @@
  * @file A kernel as launches of blocks: pure functions of its nests and of a device class. What is here decides how fast a
  * kernel is and never what it computes.
  */
+import { InternalError } from "../../base/invariant.ts";
 import type { Kernel, Nest, Operand } from "../../kernel/loops.ts";
 import type { UnplacedNest } from "../../target/description.ts";
 import type { BlockProgram, DeviceClass, Launch } from "./program.ts";
@@ -10,6 +11,7 @@ import { contractWorkspace, scheduleContract } from "./schedule-contract.ts";
 import { scheduleMap, scheduleScan } from "./schedule-map.ts";
 import { scheduleSort, sortWorkspace } from "./schedule-order.ts";
 import { reduceWorkspace, scheduleReduce } from "./schedule-reduce.ts";
+import { routineWorkspace, scheduleRoutine } from "./schedule-routine.ts";
 import { scatterWorkspace, scheduleScatter } from "./schedule-scatter.ts";
 import { scheduleShuffle } from "./schedule-shuffle.ts";
 
@@ -26,9 +28,12 @@ export function blockWorkspace(nest: UnplacedNest, device: DeviceClass): number 
       return sortWorkspace(nest);
     case "attend":
       return attendWorkspace(nest, device);
+    case "routine":
+      return routineWorkspace(nest);
     case "map":
     case "scan":
     case "shuffle":
+    case "staged":
       return 0;
   }
 }
@@ -49,8 +54,12 @@ function schedule(nest: Nest, operands: readonly Operand[], device: DeviceClass)
       return scheduleShuffle(nest, operands, device);
     case "sort":
       return scheduleSort(nest, operands, device);
+    case "staged":
+      throw new InternalError("devices that run blocks of threads are given maps in place of stages");
     case "attend":
       return scheduleAttend(nest, operands, device);
+    case "routine":
+      return scheduleRoutine(nest, operands, device);
   }
 }
 

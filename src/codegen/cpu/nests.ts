@@ -18,6 +18,7 @@ import type {
   ScatterNest,
   ShuffleNest,
   SortNest,
+  StagedNest,
   Store,
 } from "../../kernel/loops.ts";
 import { depthRun, scanExprs, tileRows } from "../../kernel/loops.ts";
@@ -213,6 +214,11 @@ function attendWork(nest: AttendNest, tile: ProductTile, elementBytes: number): 
   return sum;
 }
 
+function stagedWork({ units, body }: StagedNest): NestWork {
+  const once = body.reduce((sum, map) => sum + mapWork(map).arithmetic, 0);
+  return { productFlops: 0, arithmetic: product(units) * once };
+}
+
 export function nestWork(nest: Nest, tile: ProductTile, elementBytes: number): NestWork {
   switch (nest.kind) {
     case "map":
@@ -229,7 +235,11 @@ export function nestWork(nest: Nest, tile: ProductTile, elementBytes: number): N
       return shuffleWork(nest);
     case "sort":
       return sortWork(nest);
+    case "staged":
+      return stagedWork(nest);
     case "attend":
       return attendWork(nest, tile, elementBytes);
+    case "routine":
+      return arithmetic((product(nest.loops) * nest.flops) / LANES);
   }
 }

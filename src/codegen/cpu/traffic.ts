@@ -12,7 +12,8 @@
 import { at } from "../../base/invariant.ts";
 import { bytesOf } from "../../kernel/dtype.ts";
 import { type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
-import { type Kernel, type Nest, nestExprs } from "../../kernel/loops.ts";
+import { type Kernel, type Nest, nestExprs, storesOf } from "../../kernel/loops.ts";
+import { isTile, routineStores } from "../../kernel/routine.ts";
 import { Dependence } from "./instructions.ts";
 
 /** Of a kernel, in bytes. */
@@ -38,11 +39,12 @@ function touchedBy(nest: Nest, dependence: Dependence): ReadonlyMap<number, numb
   for (const root of [...atStore, ...elsewhere]) {
     walkExpr(root, (e) => (e.kind === "load" ? touch(e.operand, e.index) : undefined), seen);
   }
-  if ("stores" in nest) for (const store of nest.stores) touch(store.operand, store.index);
-  else if (nest.kind === "scatter") touch(nest.operand, nest.index);
+  for (const store of storesOf(nest)) touch(store.operand, store.index);
+  if (nest.kind === "scatter") touch(nest.operand, nest.index);
+  if (nest.kind === "routine") for (const { operand, index } of routineStores(nest)) touch(operand, index);
   const elements = new Map<number, number>();
   for (const { operand, index } of places.values()) {
-    elements.set(operand, (elements.get(operand) ?? 0) + extent(dependence.ofIndex(index)));
+    if (!isTile(operand)) elements.set(operand, (elements.get(operand) ?? 0) + extent(dependence.ofIndex(index)));
   }
   if (nest.kind === "shuffle") elements.set(nest.operand, nest.along.extent);
   return elements;

@@ -1,15 +1,21 @@
 /**
  * @file Which products on tensor cores have their sides brought by the copy engine (tensor-copied.ts), and how they are cut. The
- * engine needs a matrix whose rows start at multiples of 16 bytes, and tensor cores want rows along the depth; a matrix that
- * lies the other way is transposed into the workspace first, where that takes less time than is gained. Bits are those
- * of the other form, so this is a choice by time alone.
+ * engine needs a matrix whose rows start at multiples of 16 bytes, and tensor cores want rows along the depth. A left side that
+ * lies across the depth goes to them through registers; a right one is transposed into the workspace first, where that takes less
+ * time than is gained. Where it is too large for that, and the sums of parts go to the workspace anyway, sides may change places:
+ *
+ *   gradient of a weight       xᵀ · dy    right side dy, 8,192 × 3,072, too large to transpose
+ *   changed                    dyᵀ · x    the same sums, stored transposed; x, 8,192 × 768, is transposed
+ *
+ * Bits are those of the other form, so all this is a choice by time alone.
  */
 import { at } from "../../base/invariant.ts";
-import type { Expr, LoopVar } from "../../kernel/expr.ts";
-import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import { type Expr, type Index, type LoopVar, operandsOf, walkExpr } from "../../kernel/expr.ts";
+import type { ContractNest, Operand, Store } from "../../kernel/loops.ts";
 import { product } from "../units.ts";
+import { deviceCall } from "./device-math.ts";
 import { sumElements, type TensorDevice, type TensorPlan, TILE_ROWS } from "./tensor-plan.ts";
-import { inFours, isWordFloat, matrixOf } from "./tensor-side.ts";
+import { inFours, inRoomyFours, isWordFloat, matrixOf } from "./tensor-side.ts";
 
 type Product = Omit<ContractNest, "scratch">;
 
@@ -20,7 +26,10 @@ export interface CopiedSide {
   readonly offset: number;
   readonly pitch: number;
   readonly rows: number;
+  /** Where in the workspace it is transposed to. */
   readonly transposedAt: number | null;
+  /** It lies across the depth, and `pitch` is from one depth to the next. */
+  readonly isAcross: boolean;
 }
 
 export interface CopiedPlan {
@@ -31,6 +40,8 @@ export interface CopiedPlan {
   readonly blocks: number;
   readonly left: CopiedSide;
   readonly right: CopiedSide;
+  /** Sides have changed places, and sums of parts are stored transposed. */
+  readonly isChanged: boolean;
   /** Elements from one row of a transposed side to the next. */
   readonly pitch: number;
   /** Elements of it: sums of parts and transposed sides. */
@@ -44,6 +55,18 @@ const SHAPES = [
   { cols: 192, stages: 5 },
   { cols: 256, stages: 4 },
 ] as const;
+
+/** Calls that results consist of, each once, those of the device included. */
+export function callsIn(results: readonly Store[]): number {
+  const seen = new Set<Expr>();
+  const visit = (expr: Expr): void => {
+    if (expr.kind === "const" || seen.has(expr)) return;
+    seen.add(expr);
+    for (const inner of deviceCall(expr)?.args ?? operandsOf(expr)) visit(inner);
+  };
+  for (const { value } of results) visit(value);
+  return [...seen].filter(({ kind }) => kind === "call").length;
+}
 
 /** Of a step of a tile on an H200, in microseconds: at once, and for each column. */
 const STEP_START = 0.08;
@@ -67,7 +90,7 @@ function foundSide(expr: Expr, along: LoopVar, depth: LoopVar): Found | null {
   const matrix = matrixOf(expr, along, depth);
   if (!matrix || matrix.offset % 4 !== 0) return null;
   const { operand, offset, alongStride, depthStride } = matrix;
-  const side = { operand, offset, rows: along.extent };
+  const side = { operand, offset, rows: along.extent, isAcross: false };
   if (depthStride === 1 && alongStride % 4 === 0 && alongStride >= depth.extent) {
     return { ...side, pitch: alongStride, isTurned: false };
   }
@@ -75,40 +98,96 @@ function foundSide(expr: Expr, along: LoopVar, depth: LoopVar): Found | null {
   return null;
 }
 
-/** Whether four neighbouring results are stored at once: sums of parts always are. */
-function storesFours({ stores, cols }: Product, operands: readonly Operand[], parts: number): boolean {
-  if (cols.extent % 4 !== 0) return false;
-  return parts > 1 || stores.every((s) => isWordFloat(at(operands, s.operand).dtype) && inFours(s.index, cols));
+/** A left side is read through registers where it lies across the depth. */
+const throughRegisters = (side: Found | null): Found | null =>
+  side?.isTurned && side.pitch % 4 === 0 ? { ...side, isTurned: false, isAcross: true } : side;
+
+/**
+ * Whether four neighbouring results are stored at once: sums of parts always are. Where the last four of a row are not full, rows must
+ * have room for them, and nothing else is read at their columns.
+ */
+function storesFours({ stores, cols, start }: Product, operands: readonly Operand[], parts: number): boolean {
+  const isWhole = cols.extent % 4 === 0;
+  if (start && !(start.kind === "load" && isWordFloat(start.storage) && inFours(start.index, cols))) return false;
+  if (parts > 1) return isWhole;
+  const fits = isWhole ? inFours : inRoomyFours;
+  const isStored = stores.every((s) => fits(s.index, cols) && isWordFloat(at(operands, s.operand).dtype));
+  return isStored && (isWhole || stores.every(({ value }) => !readsAlong(value, cols)));
 }
+
+/** Whether an element is read whose place depends on a counter. */
+function readsAlong(value: Expr, along: LoopVar): boolean {
+  let isFound = false;
+  walkExpr(value, (e) => {
+    isFound ||= e.kind === "load" && !isWithout(e.index, along);
+  });
+  return isFound;
+}
+
+const isWithout = ({ terms }: Index, along: LoopVar): boolean =>
+  terms.every(({ atom }) => atom.kind === "var" && atom !== along);
+
+/** The product with its sides in each other's place. */
+export const changedSides = <P extends Product>(nest: P): P => ({
+  ...nest,
+  ...{ a: nest.b, b: nest.a, rows: nest.cols, cols: nest.rows },
+});
 
 /** Null where threads bring the sides. */
 export function copiedPlan(
   nest: Product,
   operands: readonly Operand[],
   plan: TensorPlan,
-  { multiprocessors, tileCols }: TensorDevice,
+  device: TensorDevice,
 ): CopiedPlan | null {
-  const { batch, rows, cols, depth, split, within, span } = nest;
+  const { batch, split, within, span, start } = nest;
   if (product(batch) !== 1 || split !== null || within !== undefined || span !== undefined) return null;
-  if (nest.start) return null;
-  const [a, b] = [foundSide(nest.a, rows, depth), foundSide(nest.b, cols, depth)];
-  if (!a || !b || !storesFours(nest, operands, plan.parts)) return null;
+  const straight = timedPlan(nest, operands, plan, device);
+  const other = plan.parts > 1 && !start ? timedPlan(changedSides(nest), operands, plan, device) : null;
+  const isChanged = other !== null && (straight === null || other.time < straight.time);
+  const best = isChanged ? other : straight;
+  if (!best || (!best.left.isAcross && best.time > GAIN * plan.microseconds)) return null;
+  const places = placed(best.left, best.right, nest.depth.extent, sumElements(nest, plan));
+  return { ...best.shape, blocks: device.multiprocessors, isChanged, ...places };
+}
+
+interface TimedPlan {
+  readonly left: Found;
+  readonly right: Found;
+  readonly shape: (typeof SHAPES)[number];
+  /** In microseconds, transposing included. */
+  readonly time: number;
+}
+
+function timedPlan(
+  nest: Product,
+  operands: readonly Operand[],
+  plan: TensorPlan,
+  { multiprocessors, tileCols }: TensorDevice,
+): TimedPlan | null {
+  const { rows, cols, depth } = nest;
+  const [left, right] = [throughRegisters(foundSide(nest.a, rows, depth)), foundSide(nest.b, cols, depth)];
+  if (!left || !right || !storesFours(nest, operands, plan.parts)) return null;
   const down = Math.ceil(rows.extent / TILE_ROWS) * plan.parts;
   const time = (width: number): number => {
     const waves = Math.ceil((down * Math.ceil(cols.extent / width)) / multiprocessors);
     return waves * Math.min(plan.partSteps, plan.steps) * (STEP_START + STEP_COLUMN * width);
   };
   const shapes = SHAPES.filter((shape) => tileCols === undefined || shape.cols === tileCols);
-  const [best = SHAPES[1]] = [...shapes].sort((x, y) => time(x.cols) - time(y.cols));
-  const turned = [a, b].filter(({ isTurned }) => isTurned);
-  const transposes = turned.reduce((t, side) => t + TRANSPOSE_START + 8 * side.rows * depth.extent * TRANSPOSE_BYTE, 0);
+  const [shape = SHAPES[1]] = [...shapes].sort((x, y) => time(x.cols) - time(y.cols));
+  const turned = [left, right].filter(({ isTurned }) => isTurned);
   if (turned.some((side) => side.rows * depth.extent > MOST_TRANSPOSED)) return null;
-  if (time(best.cols) + transposes > GAIN * plan.microseconds) return null;
-  return { ...best, blocks: multiprocessors, ...placed(a, b, depth.extent, sumElements(nest, plan)) };
+  const transposes = turned.reduce((t, side) => t + TRANSPOSE_START + 8 * side.rows * depth.extent * TRANSPOSE_BYTE, 0);
+  return { left, right, shape, time: time(shape.cols) + transposes };
 }
 
 /** Sides with places in the workspace for those that are transposed, behind the sums of parts. */
-function placed(a: Found, b: Found, depth: number, sums: number): Omit<CopiedPlan, "cols" | "stages" | "blocks"> {
+function placed(
+  a: Found,
+  b: Found,
+  depth: number,
+  sums: number,
+): Pick<CopiedPlan, "left" | "right" | "pitch" | "workspace"> {
   const pitch = rounded(depth, ROUND);
   const start = rounded(sums, ROUND);
   const elements = ({ isTurned, rows }: Found): number => (isTurned ? rows * pitch : 0);

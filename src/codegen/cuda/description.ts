@@ -13,6 +13,8 @@ import { cudaWork } from "./work.ts";
 
 /** Bytes; what the driver aligns allocations to as well. */
 const ALIGNMENT = 256;
+/** What the copy engine asks of rows. */
+const ROW_BYTES = 16;
 /** That a block may declare without asking for more. */
 const SHARED_BYTES = 48 * 1024;
 
@@ -60,6 +62,7 @@ export function cudaDescription(options: CudaOptions): TargetDescription {
     computeTypes: CPU_SCALARS,
     // tensor cores wait for what is computed on the way in, and each tile computes it again
     fusion: tensor ? { ...COMMON_FUSION, maxPackedFlops: 0 } : COMMON_FUSION,
+    ...(tensor ? { rowBytes: ROW_BYTES } : {}),
     arithmetic: {
       ...COMMON_ORDER,
       name: `cuda, ${profile}`,

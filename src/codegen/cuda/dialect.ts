@@ -2,6 +2,7 @@
 import type { ScalarType } from "../../kernel/dtype.ts";
 import type { CopyText, Dialect } from "../block/print-c-like.ts";
 import { C_DIALECT, literalText, scalarPrelude } from "../block/scalar-text.ts";
+import { deviceCall } from "./device-math.ts";
 
 const wordOf = (number: number): number => new Int32Array(Float32Array.of(number).buffer)[0] ?? 0;
 const longOf = (number: number): bigint => new BigInt64Array(Float64Array.of(number).buffer)[0] ?? 0n;
@@ -43,10 +44,13 @@ export const CUDA_DIALECT: Dialect = {
   ...C_DIALECT,
   literal: (dtype, value) => LITERALS[dtype](value),
   fma: (dtype, a, b, c) => `${FMA[dtype]}(${a}, ${b}, ${c})`,
-  unroll: () => "#pragma unroll",
+  unroll: (times) => (times === 1 ? "#pragma unroll 1" : "#pragma unroll"),
   // where an operand lies is not known: it may start at any element of an array
   copy: (copy) => (copy.memories.from.scope === "shared" ? vectorCopy(copy) : null),
 };
+
+/** For programs with products on tensor cores. */
+export const TENSOR_DIALECT: Dialect = { ...CUDA_DIALECT, ownCall: deviceCall };
 
 /** Types and scalar functions; indices have 32 bits where no operand needs more. */
 export const cudaPrelude = (wideIndices: boolean): string => `typedef float f32;

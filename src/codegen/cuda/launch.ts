@@ -11,7 +11,7 @@
  */
 import { at } from "../../base/invariant.ts";
 import { memoriesIn } from "../block/print-c.ts";
-import { type Place, StatementPrinter } from "../block/print-c-like.ts";
+import { type Dialect, type Place, StatementPrinter } from "../block/print-c-like.ts";
 import type { Launch, Memory, Part, Statement } from "../block/program.ts";
 import { CCode } from "../native/c-code.ts";
 import { CUDA_DIALECT } from "./dialect.ts";
@@ -34,11 +34,11 @@ class LaunchPrinter {
   readonly #printer: StatementPrinter;
   readonly #names: readonly string[];
 
-  constructor(launch: Launch) {
+  constructor(launch: Launch, dialect: Dialect) {
     this.#launch = launch;
     this.#names = launch.memories.map(({ scope }) => this.#code.name(scope));
     const place: Place = (memory, index) => `${at(this.#names, memory)}[${index}]`;
-    this.#printer = new StatementPrinter(CUDA_DIALECT, this.#code, launch, place);
+    this.#printer = new StatementPrinter(dialect, this.#code, launch, place);
   }
 
   #declare(scope: Memory["scope"], used: ReadonlySet<number>): void {
@@ -84,4 +84,4 @@ class LaunchPrinter {
   }
 }
 
-export const printLaunch = (launch: Launch): LaunchText => new LaunchPrinter(launch).print();
+export const printLaunch = (launch: Launch, dialect: Dialect): LaunchText => new LaunchPrinter(launch, dialect).print();

@@ -5,7 +5,8 @@ import { blockProgram } from "../block/schedule.ts";
 import { product } from "../units.ts";
 import { copiedPlan } from "./copied-plan.ts";
 import { type CudaOptions, deviceClass } from "./description.ts";
-import { cudaPrelude } from "./dialect.ts";
+import { DEVICE_MATH } from "./device-math.ts";
+import { CUDA_DIALECT, cudaPrelude, TENSOR_DIALECT } from "./dialect.ts";
 import { printLaunch } from "./launch.ts";
 import { isTensorAttend, printTensorAttend } from "./tensor-attend.ts";
 import { printCopiedProduct, type TensorMap, transposing } from "./tensor-copied.ts";
@@ -48,6 +49,7 @@ export class CudaLibrary {
 
   constructor(options: CudaOptions) {
     this.#options = options;
+    if (options.products === "tf32") this.#shared.add(DEVICE_MATH);
     this.#device = deviceClass(options);
   }
 
@@ -93,7 +95,7 @@ export class CudaLibrary {
     this.#shared.add(TENSOR_PRELUDE);
     const copied = aligned ? copiedPlan(nest, operands, plan, this.#options) : null;
     if (copied) {
-      this.#shared.add(COPY_PRELUDE).add(wgmmaText(copied.cols));
+      this.#shared.add(COPY_PRELUDE).add((copied.left.isAcross ? ownWgmmaText : wgmmaText)(copied.cols));
       const before = blockProgram({ operands, nests: transposing(nest, copied) }, this.#device).launches;
       const { text, ...printed } = printCopiedProduct(nest, operands, plan, copied);
       const bounds = `__launch_bounds__(${printed.threads}, 1)`;
@@ -122,7 +124,8 @@ export class CudaLibrary {
 
   #code(launch: Launch): LaunchCode {
     const threads = launch.thread.extent;
-    const { text, operands } = printLaunch(launch);
+    const isTensor = this.#options.products === "tf32";
+    const { text, operands } = printLaunch(launch, isTensor ? TENSOR_DIALECT : CUDA_DIALECT);
     const { skipIfAliased } = launch;
     return {
       name: this.#name(`extern "C" __global__ void __launch_bounds__(${threads}) ${NAME}${text}`),

@@ -29,7 +29,7 @@ import { type Place, StatementPrinter } from "../block/print-c-like.ts";
 import { type Launch, loop, type Statement, storing, where } from "../block/program.ts";
 import { CCode } from "../native/c-code.ts";
 import { live, product } from "../units.ts";
-import { CUDA_DIALECT } from "./dialect.ts";
+import { CUDA_DIALECT, TENSOR_DIALECT } from "./dialect.ts";
 import type { TensorText } from "./tensor-product.ts";
 import { type Alignment, neighbours } from "./tensor-side.ts";
 
@@ -106,7 +106,7 @@ class AttendPrinter {
     for (const { scope } of this.memories.list) this.names.push(this.code.name(scope));
     const place: Place = (memory, index) => `${at(this.names, memory)}[${index}]`;
     const launch: Launch = { grid: this.grid, thread: this.thread, memories: this.memories.list, body: [] };
-    this.printer = new StatementPrinter(CUDA_DIALECT, this.code, launch, place);
+    this.printer = new StatementPrinter(TENSOR_DIALECT, this.code, launch, place);
   }
 
   line(text: string): void {
@@ -340,12 +340,12 @@ class AttendPrinter {
       this.code.block("for (int r = 0; r < 2; r++)", () => {
         this.line(`const f32 most = fmaxf(${m.name}[r], row_max(top[r]));`);
         this.line(`shift[r] = most == ${none} ? 0.0f : most;`);
-        this.line(`alpha[r] = exp_fast(${m.name}[r] - shift[r]);`);
+        this.line(`alpha[r] = exp_device(${m.name}[r] - shift[r]);`);
         this.line(`${m.name}[r] = most;`);
       });
       this.line("#pragma unroll");
       this.code.block("for (int e = 0; e < 32; e++)", () => {
-        this.line(`${s.name}[e] = exp_fast(${s.name}[e] - shift[e >> 1 & 1]);`);
+        this.line(`${s.name}[e] = exp_device(${s.name}[e] - shift[e >> 1 & 1]);`);
         this.line(`part[e >> 1 & 1] += ${s.name}[e];`);
       });
       this.line("#pragma unroll");
@@ -390,7 +390,7 @@ class AttendPrinter {
       this.score(s);
       this.pairs(d, gs, v);
       this.line("#pragma unroll");
-      const p = `exp_fast(${s.name}[e] - ${sums.name}[e >> 1 & 1])`;
+      const p = `exp_device(${s.name}[e] - ${sums.name}[e >> 1 & 1])`;
       this.line(`for (int e = 0; e < 32; e++) ${d.name}[e] = ${p} * (${d.name}[e] - ${deltas.name}[e >> 1 & 1]);`);
       this.weigh(dq, d, k);
     });
@@ -441,7 +441,7 @@ class AttendPrinter {
         this.code.block("for (int e = 0; e < 32; e++)", () => {
           this.line("const int x = (e >> 2) * 8 + (threadIdx.x & 3) * 2 + (e & 1);");
           this.line(`const f32 shift = ${sums}[x] == ${none} ? 0.0f : ${sums}[x];`);
-          this.line(`${s.name}[e] = exp_fast(${s.name}[e] - shift);`);
+          this.line(`${s.name}[e] = exp_device(${s.name}[e] - shift);`);
           this.line(`${d.name}[e] = ${s.name}[e] * (${d.name}[e] - ${deltas}[x]);`);
         });
         this.weigh(dv, s, gs);

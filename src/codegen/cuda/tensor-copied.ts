@@ -13,10 +13,13 @@
  *   row y       t0   t1   t2   t3       ──→     row y       t0       t2
  *   row y + 8   t0   t1   t2   t3               row y + 8   t1       t3
  *
+ * A left side across the depth comes in boxes as it is, and consumers read it into registers (tensor-across.ts), whose rows are
+ * others.
+ *
  * The bits are those of tensor-product.ts: the same numbers are added in the same order.
  */
-import { at } from "../../base/invariant.ts";
-import { type Expr, type Index, type LoopVar, load, walkExpr } from "../../kernel/expr.ts";
+import { at, invariant } from "../../base/invariant.ts";
+import { type Expr, type Index, type LoopVar, load } from "../../kernel/expr.ts";
 import {
   addIndex,
   constIndex,
@@ -34,8 +37,9 @@ import { type CopyText, type Dialect, type Place, StatementPrinter } from "../bl
 import { type Element, type Launch, type Statement, storing, where } from "../block/program.ts";
 import { CCode } from "../native/c-code.ts";
 import { live, product } from "../units.ts";
-import type { CopiedPlan, CopiedSide } from "./copied-plan.ts";
-import { CUDA_DIALECT, vectorCopy } from "./dialect.ts";
+import { type CopiedPlan, type CopiedSide, callsIn, changedSides } from "./copied-plan.ts";
+import { CUDA_DIALECT, TENSOR_DIALECT, vectorCopy } from "./dialect.ts";
+import { acrossMap, acrossRow } from "./tensor-across.ts";
 import { type TensorPlan, TILE_DEPTH, TILE_ROWS } from "./tensor-plan.ts";
 import { inFours, isWordFloat } from "./tensor-side.ts";
 import {
@@ -49,8 +53,10 @@ import {
   tileOrder,
 } from "./tensor-stages.ts";
 
-/** A warp, of which one thread works. */
-const PRODUCERS = 32;
+/** A group of warps, of which one thread works: groups can leave registers to each other. */
+const PRODUCERS = 128;
+const PRODUCER_REGISTERS = 40;
+const CONSUMER_REGISTERS = 232;
 /** Fours of a thread whose results are computed together: all are read before any is stored. Fewer where they are many. */
 const TOGETHER = 4;
 const MANY = 3;
@@ -87,10 +93,11 @@ const copyVector = (copy: CopyText): string | null => {
 
 const copyOf = (to: Element, from: Element): Statement => ({ kind: "copy", to, from, count: 4 });
 
-const COPIED_DIALECT: Dialect = { ...CUDA_DIALECT, copy: copyVector };
+const COPIED_DIALECT: Dialect = { ...TENSOR_DIALECT, copy: copyVector };
 
 /** Where a side is in the workspace once it is transposed, or in its operand. */
 function mapOf(nest: ContractNest, plan: CopiedPlan, side: CopiedSide, rows: number): TensorMap {
+  if (side.isAcross) return acrossMap({ ...side, depthStride: side.pitch }, nest);
   const box = [TILE_DEPTH, rows] as const;
   const extents = [nest.depth.extent, side.rows] as const;
   const { operand, offset, pitch } = side;
@@ -99,7 +106,8 @@ function mapOf(nest: ContractNest, plan: CopiedPlan, side: CopiedSide, rows: num
 }
 
 /** The maps that transpose sides into the workspace. */
-export function transposing({ a, b, rows, cols, depth, scratch }: ContractNest, plan: CopiedPlan): readonly MapNest[] {
+export function transposing(nest: ContractNest, plan: CopiedPlan): readonly MapNest[] {
+  const { a, b, rows, cols, depth, scratch } = plan.isChanged ? changedSides(nest) : nest;
   const sides = [
     { value: a, along: rows, to: plan.left.transposedAt },
     { value: b, along: cols, to: plan.right.transposedAt },
@@ -109,17 +117,6 @@ export function transposing({ a, b, rows, cols, depth, scratch }: ContractNest, 
     const index = addIndex(scaleIndex(varIndex(along), plan.pitch), varIndex(depth), constIndex(to));
     return [{ kind: "map", loops: [along, depth], stores: [{ operand: scratch, index, value }] }];
   });
-}
-
-/** Calls that results consist of, each once. */
-function callsIn(results: readonly Store[]): number {
-  const seen = new Set<Expr>();
-  for (const { value } of results) {
-    walkExpr(value, (e) => {
-      if (e.kind === "call") seen.add(e);
-    });
-  }
-  return seen.size;
 }
 
 class CopiedPrinter {
@@ -135,7 +132,8 @@ class CopiedPrinter {
   readonly #colTile: LoopVar;
   readonly #thread = counter("thread", CONSUMERS);
   readonly #batch: LoopVar;
-  /** Sums after the exchange; what loads of four bring, by key; what stores of four take. */
+  /** Sums as they are added up; after the exchange; what loads of four bring, by key; what stores of four take. */
+  readonly #added: number;
   readonly #sums: number;
   readonly #loads: ReadonlyMap<string, { readonly memory: number; readonly load: Load }>;
   readonly #stored: readonly number[];
@@ -144,7 +142,8 @@ class CopiedPrinter {
   readonly #isLoop: boolean;
   readonly #statements: Statement[] = [];
 
-  constructor(nest: ContractNest, operands: readonly Operand[], plan: TensorPlan, copied: CopiedPlan) {
+  constructor(given: ContractNest, operands: readonly Operand[], plan: TensorPlan, copied: CopiedPlan) {
+    const nest = copied.isChanged ? changedSides(given) : given;
     this.#nest = nest;
     this.#plan = plan;
     this.#copied = copied;
@@ -157,10 +156,13 @@ class CopiedPrinter {
     this.#isLoop = callsIn(this.#results) > MOST_WRITTEN_OUT;
     this.#batch = counter("batch", copied.cols / 8 / this.#together);
     const local = (): number => this.#memories.add({ scope: "local", dtype: "f32", elements: 4 * this.#together });
+    this.#added = this.#memories.add({ scope: "register", dtype: "f32", elements: copied.cols / 2 });
     this.#sums = local();
     this.#loads = new Map(loads.map((e) => [loadKey(e), { memory: local(), load: e }]));
     this.#stored = this.#results.map(local);
-    this.#names = this.#memories.list.map(({ scope }) => this.#code.name(scope === "global" ? "global" : "own"));
+    this.#names = this.#memories.list.map(({ scope }, i) =>
+      i === this.#added ? "sum" : this.#code.name(scope === "global" ? "global" : "own"),
+    );
     const place: Place = (memory, index) => `${at(this.#names, memory)}[${index}]`;
     const launch: Launch = { grid: this.#grid, thread: this.#thread, memories: this.#memories.list, body: [] };
     this.#printer = new StatementPrinter(COPIED_DIALECT, this.#code, launch, place);
@@ -170,9 +172,10 @@ class CopiedPrinter {
   get #results(): readonly Store[] {
     const { rows, cols, stores, scratch } = this.#nest;
     if (this.#plan.parts === 1) return stores;
+    const order = this.#copied.isChanged ? [this.#part, cols, rows] : [this.#part, rows, cols];
     const index = linearIndex(
-      [varIndex(this.#part), varIndex(rows), varIndex(cols)],
-      [this.#plan.parts, rows.extent, cols.extent],
+      order.map(varIndex),
+      order.map(({ extent }) => extent),
     );
     return [{ operand: scratch, index, value: { kind: "acc", dtype: "f32" } }];
   }
@@ -208,7 +211,7 @@ class CopiedPrinter {
           line("barrier_wait(empty + 8 * number, parity);");
           line(`const u32 stage = stages + number * ${this.#stageBytes};`);
           line(`barrier_expect(full + 8 * number, ${this.#stageBytes});`);
-          line(`copy_box(stage, &left, step * ${TILE_DEPTH}, row, full + 8 * number);`);
+          this.#bringLeft();
           line(`copy_box(stage + ${TILE_ROWS * ROW_BYTES}, &right, step * ${TILE_DEPTH}, col, full + 8 * number);`);
           line(`if (++number == ${stages}) { number = 0; parity ^= 1; }`);
         });
@@ -216,34 +219,101 @@ class CopiedPrinter {
     });
   }
 
+  /** Boxes of 32 rows where they lie across the depth. */
+  #bringLeft(): void {
+    const line = (text: string): void => this.#code.line(text);
+    if (!this.#copied.left.isAcross) {
+      line(`copy_box(stage, &left, step * ${TILE_DEPTH}, row, full + 8 * number);`);
+      return;
+    }
+    for (let box = 0; box < TILE_ROWS / 32; box++) {
+      const to = `stage + ${box * 32 * ROW_BYTES}`;
+      line(`copy_box(${to}, &left, row + ${32 * box}, step * ${TILE_DEPTH}, full + 8 * number);`);
+    }
+  }
+
   #multiply(): void {
-    const { cols, stages } = this.#copied;
+    const { cols, left, stages } = this.#copied;
     const line = (text: string): void => this.#code.line(text);
     line("const int group = threadIdx.x / 128;");
     line(`const idx ${this.#printer.counter(this.#thread)} = threadIdx.x;`);
     line("u32 parity = 0, number = 0, before = 0;");
     line(DESCRIPTOR_FORM);
+    if (left.isAcross) line("u32 corner[4]; across_corners(corner, group);");
     this.#tiles(() => {
       line(`f32 sum[${cols / 2}];`);
+      if (this.#nest.start) this.#begin(this.#nest.start);
       this.#code.block("for (int step = 0; step < steps; step++)", () => {
         line("barrier_wait(full + 8 * number, parity);");
         line(`const u32 stage = stages + number * ${this.#stageBytes};`);
-        line(`const u64 a = form | (u64)((stage + group * ${64 * ROW_BYTES}) >> 4);`);
-        line(`const u64 b = form | (u64)((stage + ${TILE_ROWS * ROW_BYTES}) >> 4);`);
-        line('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");');
-        for (let k = 0; k < 4; k++) {
-          line(`wgmma_${cols}(sum, a + ${2 * k}, b + ${2 * k}, ${k > 0 ? 1 : "step > 0"});`);
-        }
-        line('asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");');
-        line('asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");');
-        line("if (step > 0 && threadIdx.x % 32 == 0) barrier_arrive(empty + 8 * before);");
-        line("before = number;");
+        if (left.isAcross) this.#stepAcross();
+        else this.#step();
         line(`if (++number == ${stages}) { number = 0; parity ^= 1; }`);
       });
-      line('asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");');
-      line("if (threadIdx.x % 32 == 0) barrier_arrive(empty + 8 * before);");
+      if (!left.isAcross) {
+        line('asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");');
+        line("if (threadIdx.x % 32 == 0) barrier_arrive(empty + 8 * before);");
+      }
       this.#store();
     });
+  }
+
+  /** A step of which both sides are in shared memory: its stage is given back while the next one is multiplied. */
+  #step(): void {
+    const line = (text: string): void => this.#code.line(text);
+    line(`const u64 a = form | (u64)((stage + group * ${64 * ROW_BYTES}) >> 4);`);
+    this.#wgmma((k) => `(sum, a + ${2 * k}`);
+    line('asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");');
+    line("if (step > 0 && threadIdx.x % 32 == 0) barrier_arrive(empty + 8 * before);");
+    line("before = number;");
+  }
+
+  /**
+   * A step whose left side is read into registers, finished before they are written again: with a second set of them, read while the
+   * first is multiplied, it is no faster, since the other group of warps multiplies meanwhile.
+   */
+  #stepAcross(): void {
+    const line = (text: string): void => this.#code.line(text);
+    line("u32 x[16];");
+    line("#pragma unroll");
+    line("for (int i = 0; i < 16; i++) x[i] = load_word(stage + i / 4 * 1024 + corner[i % 4]);");
+    this.#wgmma((k) => `_own(sum, x + ${4 * k}`);
+    line('asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");');
+    line("if (threadIdx.x % 32 == 0) barrier_arrive(empty + 8 * number);");
+  }
+
+  /** The instructions of a step; `start` is the end of their name and their first arguments. */
+  #wgmma(start: (k: number) => string): void {
+    const { cols } = this.#copied;
+    this.#code.line(`const u64 b = form | (u64)((stage + ${TILE_ROWS * ROW_BYTES}) >> 4);`);
+    this.#code.line('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");');
+    for (let k = 0; k < 4; k++) {
+      const keep = k > 0 || this.#nest.start ? 1 : "step > 0";
+      this.#code.line(`wgmma_${cols}${start(k)}, b + ${2 * k}, ${keep});`);
+    }
+    this.#code.line('asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");');
+  }
+
+  /** What sums start from: two neighbours of each of a thread's rows. */
+  #begin(start: Expr): void {
+    invariant(start.kind === "load", () => "sums start from a matrix");
+    const pairs = Array.from({ length: this.#copied.cols / 8 }, (_, j) => j);
+    const { rows, cols } = this.#nest;
+    const col = (j: number): Index => {
+      const inTile = addIndex(constIndex(8 * j), scaleIndex(modIndex(varIndex(this.#thread), 4), 2));
+      return addIndex(scaleIndex(varIndex(this.#colTile), this.#copied.cols), inTile);
+    };
+    const statements = [constIndex(0), constIndex(1)].flatMap((lower, half) => {
+      const row = this.#row(lower);
+      const copies = pairs.flatMap((j) => {
+        const from = { operand: start.operand, index: this.#at(row, col(j)).index(start.index) };
+        const to = { operand: this.#added, index: constIndex(4 * j + 2 * half) };
+        return where(below(col(j), cols.extent), [{ kind: "copy", to, from, count: 2 } as const]);
+      });
+      return where(below(row, rows.extent), copies);
+    });
+    this.#statements.push(...statements);
+    this.#printer.statements(statements);
   }
 
   // ---- results ------------------------------------------------------------------------------------------------------
@@ -266,18 +336,25 @@ class CopiedPrinter {
     }
   }
 
+  /** The upper or lower one of a thread's rows. */
+  #row(lower: Index): Index {
+    const thread = varIndex(this.#thread);
+    const upper = addIndex(scaleIndex(divIndex(thread, 32), 16), divIndex(modIndex(thread, 32), 4));
+    const inTile = this.#copied.left.isAcross ? acrossRow(thread, lower) : addIndex(upper, scaleIndex(lower, 8));
+    return addIndex(scaleIndex(varIndex(this.#rowTile), TILE_ROWS), inTile);
+  }
+
   /** Row of a thread's fours, and the first column of one. */
   #place(q: number): { readonly row: Index; readonly col: Index } {
     const thread = varIndex(this.#thread);
     const lane = modIndex(thread, 32);
-    const inTile = addIndex(scaleIndex(divIndex(thread, 32), 16), scaleIndex(modIndex(lane, 2), 8), divIndex(lane, 4));
     const col = addIndex(
       scaleIndex(varIndex(this.#batch), 8 * this.#together),
       constIndex(8 * q),
       scaleIndex(divIndex(modIndex(lane, 4), 2), 4),
     );
     return {
-      row: addIndex(scaleIndex(varIndex(this.#rowTile), TILE_ROWS), inTile),
+      row: this.#row(modIndex(lane, 2)),
       col: addIndex(scaleIndex(varIndex(this.#colTile), this.#copied.cols), col),
     };
   }
@@ -295,18 +372,22 @@ class CopiedPrinter {
   /** What one four reads, computes and writes. */
   #four(q: number): Readonly<Record<"before" | "after", readonly Statement[]>> & { readonly values: readonly Store[] } {
     const { row, col } = this.#place(q);
+    const { isChanged } = this.#copied;
     const four = (memory: number): Element => ({ operand: memory, index: constIndex(4 * q) });
     const place = ({ operand, index }: Element): Element => ({ operand, index: this.#at(row, col).index(index) });
     return {
       before: [...this.#loads.values()].map(({ memory, load: from }) => copyOf(four(memory), place(from))),
-      values: this.#results.flatMap(({ value }, s) =>
+      values: this.#results.flatMap((result, s) =>
         [0, 1, 2, 3].map((c) => {
           const index = constIndex(4 * q + c);
           const here = this.#at(row, addIndex(col, constIndex(c)), this.#memories.read(this.#sums, index));
-          return { operand: at(this.#stored, s), index, value: here.expr(this.#withVectors(value, 4 * q + c)) };
+          const to = isChanged
+            ? { ...result, index: here.index(result.index) }
+            : { operand: at(this.#stored, s), index };
+          return { ...to, value: here.expr(this.#withVectors(result.value, 4 * q + c)) };
         }),
       ),
-      after: this.#results.map((result, s) => copyOf(place(result), four(at(this.#stored, s)))),
+      after: isChanged ? [] : this.#results.map((result, s) => copyOf(place(result), four(at(this.#stored, s)))),
     };
   }
 
@@ -338,6 +419,8 @@ class CopiedPrinter {
   /** All fours of a batch together, or one by one in a tile that may reach beyond the last column. */
   #fours(): readonly Statement[] {
     const { extent } = this.#nest.cols;
+    // a last four that is not full has room behind its row
+    const room = Math.ceil(extent / 4) * 4;
     const fours = Array.from({ length: this.#together }, (_, q) => this.#four(q));
     if (extent % this.#copied.cols === 0) {
       return [
@@ -347,7 +430,7 @@ class CopiedPrinter {
       ];
     }
     return fours.flatMap(({ before, values, after }, q) =>
-      where(below(addIndex(this.#place(q).col, constIndex(3)), extent), [...before, storing(...values), ...after]),
+      where(below(addIndex(this.#place(q).col, constIndex(3)), room), [...before, storing(...values), ...after]),
     );
   }
 
@@ -355,8 +438,14 @@ class CopiedPrinter {
     const { cols, stages } = this.#copied;
     declareStages(this.#code, stages, cols);
     setBarriers(this.#code, stages, 1);
-    this.#code.block(`if (threadIdx.x >= ${CONSUMERS})`, () => this.#produce());
-    this.#code.block("else", () => this.#multiply());
+    this.#code.block(`if (threadIdx.x >= ${CONSUMERS})`, () => {
+      this.#code.line(`asm volatile("setmaxnreg.dec.sync.aligned.u32 ${PRODUCER_REGISTERS};");`);
+      this.#produce();
+    });
+    this.#code.block("else", () => {
+      this.#code.line(`asm volatile("setmaxnreg.inc.sync.aligned.u32 ${CONSUMER_REGISTERS};");`);
+      this.#multiply();
+    });
     const used = memoriesIn(this.#statements);
     const pointers = this.#memories.list.flatMap((memory, i) =>
       memory.scope === "global" && used.has(i) ? [{ memory, i }] : [],

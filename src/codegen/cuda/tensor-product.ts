@@ -30,7 +30,7 @@ import { type Launch, loop, type Statement, storing, where } from "../block/prog
 import { withSpanGuards } from "../block/span.ts";
 import { CCode } from "../native/c-code.ts";
 import { live } from "../units.ts";
-import { CUDA_DIALECT, vectorCopy } from "./dialect.ts";
+import { CUDA_DIALECT, TENSOR_DIALECT, vectorCopy } from "./dialect.ts";
 import { ACROSS_ROW, acrossMap } from "./tensor-across.ts";
 import type { TensorMap } from "./tensor-copied.ts";
 import { type TensorPlan, TILE_DEPTH, TILE_ROWS } from "./tensor-plan.ts";
@@ -52,7 +52,7 @@ const PADDING = 8;
 /** Rows of a column whose results a thread computes together: all are read before any is stored. */
 const TOGETHER = 4;
 
-const TENSOR_DIALECT: Dialect = { ...CUDA_DIALECT, copy: vectorCopy };
+const PRODUCT_DIALECT: Dialect = { ...TENSOR_DIALECT, copy: vectorCopy };
 
 export interface TensorText {
   /** Parameters and body. */
@@ -105,7 +105,7 @@ class TensorPrinter {
     this.#names = this.#memories.list.map(({ scope }) => this.#code.name(WORDS[scope]));
     const place: Place = (memory, index) => `${at(this.#names, memory)}[${index}]`;
     const launch: Launch = { grid: this.#grid, thread: this.#producer, memories: this.#memories.list, body: [] };
-    this.#printer = new StatementPrinter(TENSOR_DIALECT, this.#code, launch, place);
+    this.#printer = new StatementPrinter(PRODUCT_DIALECT, this.#code, launch, place);
   }
 
   #side(

@@ -40,6 +40,18 @@ export function inFours({ terms, offset }: Index, inner: LoopVar): boolean {
   return terms.every(({ atom, coef }) => (atom === inner ? coef === 1 : atom.kind === "var" && coef % 4 === 0));
 }
 
+/**
+ * Whether that is so in all rows of a matrix, each with room for a last four that is not full: for columns whose number is no
+ * multiple of four.
+ */
+export function inRoomyFours({ terms, offset }: Index, cols: LoopVar): boolean {
+  if (offset % 4 !== 0 || terms.every(({ atom }) => atom !== cols)) return false;
+  const room = Math.ceil(cols.extent / 4) * 4;
+  return terms.every(({ atom, coef }) =>
+    atom === cols ? coef === 1 : atom.kind === "var" && coef % 4 === 0 && coef >= room,
+  );
+}
+
 /** Whether elements are floats of four bytes, as registers have them. */
 export const isWordFloat = (dtype: DType): boolean => isFloat(dtype) && typeOf(dtype).plain && bytesOf(dtype) === 4;
 

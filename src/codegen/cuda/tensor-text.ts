@@ -65,7 +65,6 @@ export const ATTEND_PRELUDE = `static __device__ __forceinline__ void mma_tf32(f
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-static __device__ __forceinline__ f32 exp_fast(f32 x) { f32 y; asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f)); return y; }
 /* sums[y, x] += own[y, c] · other[x, c]: rows of a warp, 64 columns */
 template <int DEPTH, int PITCH> static __device__ __forceinline__ void pair_products(f32 *sums, const f32 *own, const f32 *other) {
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;

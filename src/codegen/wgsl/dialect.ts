@@ -184,6 +184,7 @@ export function wgslDialect(accesses: ReadonlyMap<string, ElementAccess>, exactl
     element,
     literal: (dtype, value) => LITERALS[dtype](value),
     apply: (call, texts) => applyText(call, texts, exactly),
+    ownCall: () => null,
     fma: (_, a, b, c) => `fma(${a}, ${b}, ${c})`,
     quotient: ({ of, sign, by }) => `i32(u32(${of}) ${sign} ${by}u)`,
     convert: { toWord: (index) => index, toIndex: (word) => word },

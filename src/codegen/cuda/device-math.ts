@@ -1,0 +1,57 @@
+/**
+ * @file Functions that programs with products on tensor cores leave to instructions of the device: eˣ and 1 / (1 + e⁻ˣ). Everywhere else
+ * they are written in arithmetic (kernel/math-exp.ts), so that all targets have the same bits; products in tf32 have bits of their own,
+ * and a relative error of 2⁻¹¹ beside which that of the instructions, 2⁻²² and |x|·2⁻²⁴, does not count.
+ *
+ * A function is found in an expression by its form: what math-exp.ts makes of a placeholder, compared node by node.
+ */
+import type { Expr } from "../../kernel/expr.ts";
+import { expOfNegative, sigmoid } from "../../kernel/math-exp.ts";
+import type { OwnCall } from "../block/print-c-like.ts";
+
+/** Known by its identity: stands for the argument in a form. */
+const ARGUMENT: Expr = { kind: "acc", dtype: "f32" };
+
+const FORMS = [
+  { name: "sigmoid_device", form: sigmoid(ARGUMENT) },
+  { name: "exp_device", form: expOfNegative(ARGUMENT) },
+] as const;
+
+export const DEVICE_MATH = `static __device__ __forceinline__ f32 exp_device(f32 x) { f32 y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f)); return y; }
+static __device__ __forceinline__ f32 sigmoid_device(f32 x) { f32 y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1.0f + exp_device(-x))); return y; }
+`;
+
+/** Whether two expressions are equal: most are one object. */
+function same(a: Expr, b: Expr): boolean {
+  if (a === b) return true;
+  if (a.kind === "const") return b.kind === "const" && a.dtype === b.dtype && Object.is(a.value, b.value);
+  if (a.kind === "load") return b.kind === "load" && a.operand === b.operand && a.index.key === b.index.key;
+  if (a.kind !== "call" || b.kind !== "call" || a.fn !== b.fn || a.dtype !== b.dtype) return false;
+  return a.args.length === b.args.length && a.args.every((arg, i) => same(arg, b.args[i] as Expr));
+}
+
+/** What an expression has in the argument's place of a form; null where it is not of that form. */
+function argumentOf(whole: Expr, form: Expr): Expr | null {
+  const found = new Map<Expr, Expr>();
+  const fits = (expr: Expr, part: Expr): boolean => {
+    const before = found.get(part);
+    if (before) return same(before, expr);
+    if (part !== ARGUMENT) {
+      if (part.kind !== "call") return same(part, expr);
+      if (expr.kind !== "call" || expr.fn !== part.fn || expr.dtype !== part.dtype) return false;
+      if (!part.args.every((arg, i) => fits(expr.args[i] as Expr, arg))) return false;
+    }
+    found.set(part, expr);
+    return true;
+  };
+  return fits(whole, form) ? (found.get(ARGUMENT) ?? null) : null;
+}
+
+/** The function of the device that an expression is, with its argument; null where it is none. */
+export function deviceCall(expr: Expr): OwnCall | null {
+  for (const { name, form } of FORMS) {
+    const argument = expr.dtype === ARGUMENT.dtype ? argumentOf(expr, form) : null;
+    if (argument) return { name, args: [argument] };
+  }
+  return null;
+}

@@ -1,0 +1,131 @@
+/**
+ * @file Which nodes are recomputed wherever they are read, and so belong to no group of their own:
+ *
+ *   views and constants                         fusion "always"
+ *   cheap functions of much smaller values      a mask from labels, a table from a vector: slower to read than to compute
+ *   cheap functions of one value and of         x - max x, x - mean x: x is stored anyway, since what is reduced from it comes
+ *   what is reduced from it                     first, and is as large; a reader computes them from x as fast as it reads them
+ *
+ * Not those whose index, after many views, would be more code than a copy, nor functions of a value that a product reads: it reads
+ * an element several times.
+ */
+import type { Graph, Node, Value } from "../ir/graph.ts";
+import { resultOf } from "../ir/graph.ts";
+import { byteLength, elementsOf } from "../ir/type.ts";
+import { producersOf } from "../ir/walk.ts";
+import { evaluationsOfView } from "./fuse-size.ts";
+
+/** Work an element below which it is cheaper to recompute a value than to store it and read it back. */
+const CHEAP_FLOPS = 16;
+/** The same for a function of a value of its own size, which each reader computes. */
+const CHEAP_SHIFT = 4;
+/** How much larger than all its sources a value must be to be cheaper to compute than to read. */
+const EXPANSION = 8;
+
+/** Evaluations (fuse-size.ts) that an element read through views may take, and views in a row that never take so many. */
+const MOST_IN_VIEW = 64;
+const FEW_VIEWS = 3;
+
+/** Nodes from a reduction to a small value that counts as reduced. */
+const MOST_STEPS = 16;
+
+/** The cost of an inlined value: work an element, nodes one after the other, and the stored values it depends on. */
+interface Inlined {
+  readonly flops: number;
+  readonly depth: number;
+  readonly sources: ReadonlySet<Value>;
+}
+
+/** These anchors read an element of an input several times, and compute what is in front of them as often. */
+export function packs(node: Node): boolean {
+  const { kind } = node.op.lower;
+  return kind === "contract" || kind === "attend" || kind === "routine";
+}
+
+/** Work an element of a node's result. */
+function flopsAnElement(node: Node): number {
+  const { type } = resultOf(node);
+  const types = node.inputs.map((v) => v.type);
+  return node.op.cost(types, [type], node.attrs, node.regions).flops / Math.max(1, elementsOf(type.shape));
+}
+
+class Inlining {
+  readonly inlined = new Set<Node>();
+  readonly #producer: ReadonlyMap<Value, Node>;
+  readonly #madeFrom = new Map<Value, Inlined>();
+  /** Values that products read, straight or through views. */
+  readonly #packed = new Set<Value>();
+  /** By a value: the values of which it is a function through values that are much smaller. */
+  readonly #reducedFrom = new Map<Value, ReadonlySet<Value>>();
+
+  constructor(graph: Graph) {
+    this.#producer = producersOf(graph);
+    for (const node of graph.nodes.toReversed()) {
+      const isView = node.op.lower.kind === "map" && node.op.lower.fusion === "always";
+      const isPacked = isView ? node.outputs.some((value) => this.#packed.has(value)) : packs(node);
+      if (isPacked) for (const value of node.inputs) this.#packed.add(value);
+    }
+    for (const node of graph.nodes) this.#visit(node);
+  }
+
+  #visit(node: Node): void {
+    const { lower } = node.op;
+    if (lower.kind !== "map") return;
+    const out = resultOf(node);
+    const isAlways = lower.fusion === "always";
+    const parts = node.inputs.map((v) => this.#madeFrom.get(v) ?? { flops: 0, depth: 0, sources: new Set([v]) });
+    const flops = parts.reduce((sum, p) => sum + p.flops, flopsAnElement(node));
+    const sources = new Set(parts.flatMap((p) => [...p.sources]));
+    if (
+      !isAlways &&
+      !(lower.pointwise && (this.#isExpanded(out, flops, sources) || this.#isShift(out, flops, sources)))
+    ) {
+      return;
+    }
+    const depth = 1 + Math.max(0, ...parts.map((p) => p.depth));
+    const inlinedNode = (v: Value): Node | null => {
+      if (v === out) return node;
+      return this.#madeFrom.has(v) ? (this.#producer.get(v) ?? null) : null;
+    };
+    if (depth > FEW_VIEWS && evaluationsOfView(node, inlinedNode, MOST_IN_VIEW) > MOST_IN_VIEW) return;
+    this.inlined.add(node);
+    this.#madeFrom.set(out, { flops, depth, sources });
+  }
+
+  /** A cheap function of much smaller values. */
+  #isExpanded(out: Value, flops: number, sources: ReadonlySet<Value>): boolean {
+    const bytes = [...sources].reduce((sum, v) => sum + byteLength(v.type), 0);
+    return flops <= CHEAP_FLOPS && bytes * EXPANSION <= byteLength(out.type);
+  }
+
+  /** A cheap function of a value of its size and of much smaller ones, one of which was reduced from the former. */
+  #isShift(out: Value, flops: number, sources: ReadonlySet<Value>): boolean {
+    if (flops > CHEAP_SHIFT || this.#packed.has(out)) return false;
+    const bytes = byteLength(out.type);
+    const [x, ...others] = [...sources].filter((v) => byteLength(v.type) * EXPANSION > bytes);
+    if (!x || others.length > 0 || byteLength(x.type) !== bytes) return false;
+    const small = [...sources].filter((v) => v !== x);
+    const all = small.reduce((sum, v) => sum + byteLength(v.type), 0);
+    return all * EXPANSION <= bytes && small.some((v) => this.#originsOf(v).has(x));
+  }
+
+  /** The values at least EXPANSION times as large from which a value follows through values of its own order. */
+  #originsOf(value: Value, steps = MOST_STEPS): ReadonlySet<Value> {
+    const known = this.#reducedFrom.get(value);
+    if (known) return known;
+    const bytes = byteLength(value.type);
+    const origins = new Set<Value>();
+    this.#reducedFrom.set(value, origins);
+    if (steps === 0) return origins;
+    for (const input of this.#producer.get(value)?.inputs ?? []) {
+      for (const v of this.#madeFrom.get(input)?.sources ?? [input]) {
+        if (byteLength(v.type) >= EXPANSION * bytes) origins.add(v);
+        else for (const origin of this.#originsOf(v, steps - 1)) origins.add(origin);
+      }
+    }
+    return origins;
+  }
+}
+
+/** Nodes that are recomputed wherever they are read. */
+export const inlinedNodes = (graph: Graph): ReadonlySet<Node> => new Inlining(graph).inlined;
