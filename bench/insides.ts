@@ -10,6 +10,7 @@ export { hostRandom } from "../src/base/random.ts";
 export { machineModel } from "../src/cli/machine.ts";
 export { pageOf } from "../src/cli/page.ts";
 export { planLoaded } from "../src/cli/plan-figures.ts";
+export { languageModel } from "../src/cli/programs/gpt.ts";
 export { wasmDescription } from "../src/codegen/wasm/description.ts";
 export { Assembler } from "../src/compiler/assembler.ts";
 export { Build } from "../src/ir/build.ts";

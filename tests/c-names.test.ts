@@ -51,7 +51,7 @@ function fileOf(programs: readonly number[]): string {
       library.functions(kernel);
     }
   }
-  return `${preludeText([OPTIONS.lanes, OPTIONS.lanes / 2])}\n${library.text}`;
+  return `${preludeText([OPTIONS.lanes, OPTIONS.lanes / 2])}\n${library.text()}`;
 }
 
 describe.skipIf(native.missing !== null)("generated C", () => {

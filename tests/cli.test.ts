@@ -6,21 +6,9 @@ import { afterAll, describe, expect, it } from "vitest";
 import { main } from "../src/cli/main.ts";
 import { parseCsv } from "../src/plan/csv.ts";
 import { readPlanJson } from "../src/plan/read-json.ts";
-import { expectRefusal, lastLine, type Outcome } from "./support/outcome.ts";
+import { tidemark } from "./support/command.ts";
+import { expectRefusal, lastLine } from "./support/outcome.ts";
 import { ROOT } from "./support/project.ts";
-
-async function tidemark(...argv: readonly string[]): Promise<Outcome> {
-  let [out, err] = ["", ""];
-  const io = {
-    out: (text: string) => {
-      out += text;
-    },
-    err: (text: string) => {
-      err += text;
-    },
-  };
-  return { code: await main(argv, io), out, err };
-}
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-cli-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -430,7 +418,9 @@ describe("the command line", () => {
       "bench",
       "build",
       "curve",
+      "tape",
       "trace",
+      "import",
       "opt",
       "pack",
       "remat",

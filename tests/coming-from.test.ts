@@ -8,7 +8,13 @@ import * as nn from "../src/nn/index.ts";
 import * as optim from "../src/optim/index.ts";
 import { ROOT } from "./support/project.ts";
 
-const HOMES: Readonly<Record<string, object>> = { x: tidemark.ones([2]), nn, optim, random: tidemark.random };
+const HOMES: Readonly<Record<string, object>> = {
+  x: tidemark.ones([2]),
+  nn,
+  optim,
+  random: tidemark.random,
+  linalg: tidemark.linalg,
+};
 
 function isKnown(name: string): boolean {
   const [home = "", member] = name.split(".");

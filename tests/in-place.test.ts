@@ -26,6 +26,7 @@ import { scatterAdd, take } from "../src/ops/indexing.ts";
 import { exp } from "../src/ops/math.ts";
 import { matmul } from "../src/ops/matmul.ts";
 import { flip, reshape, transpose } from "../src/ops/movement.ts";
+import { addDiagonal } from "../src/ops/reference.ts";
 import { slice } from "../src/ops/slice.ts";
 import { pipeline } from "../src/passes/pipeline.ts";
 import { planProgram } from "../src/plan/plan.ts";
@@ -80,10 +81,12 @@ function inputsOf(sample: Sample<unknown>, seed: number): Data {
   const random = hostRandom(seed);
   return sample.inputs.map(({ dtype, shape }, i) => {
     const [lo, hi] = rangeOf(sample, i);
-    return Float64Array.from({ length: elementsOf(shape) }, () => {
+    const data = Float64Array.from({ length: elementsOf(shape) }, () => {
       const x = lo + (hi - lo) * random.next();
       return isFloat(dtype) ? x : Math.floor(x);
     });
+    addDiagonal(sample, i, data);
+    return data;
   });
 }
 

@@ -139,18 +139,21 @@ with open("/proc/self/clear_refs", "w") as f:
     f.write("5")
 base = status("VmRSS")
 model, optimizer, x, y = {"resnet18": resnet18, "vit": vit, "unet": unet, "mobilenet": mobilenet}[name]()
+best = float("inf")
 for _ in range(steps):
-    start = time.perf_counter()
+    start, spent = time.perf_counter(), time.process_time()
     optimizer.zero_grad(set_to_none=True)
     loss = loss_of(model(x), y)
     loss.backward()
     optimizer.step()
     value = loss.item()
     ms = (time.perf_counter() - start) * 1e3
+    best = min(best, (time.process_time() - spent) * 1e3)
 print(json.dumps({
     "program": name,
     "peakRssBytes": status("VmHWM") - base,
     "parameters": sum(p.numel() for p in model.parameters()),
     "loss": value,
     "stepMs": ms,
+    "bestCpuMs": best,
 }))

@@ -77,12 +77,7 @@ function requireNames(params: readonly AheadParam[]): void {
 }
 
 /** Parameters of arguments that stay because they were asked to. */
-function residentParams({ traced, flat }: TracedProgram, resident: readonly number[]): ReadonlySet<number> {
-  const missing = resident.find((n) => n >= flat.trees.length);
-  if (missing !== undefined) {
-    const summary = `build: resident names argument ${missing} of a call with ${flat.trees.length}`;
-    fail("InvalidArgument", summary, "positions count from 0");
-  }
+function residentParams({ traced }: TracedProgram, resident: readonly number[]): ReadonlySet<number> {
   return new Set(traced.leaves.flatMap(({ argument }, i) => (resident.includes(argument) ? [i] : [])));
 }
 

@@ -31,8 +31,6 @@ import { type CompileRequest, PLANNING_OPTIONS, type PlanningOptions, parsePlann
 
 /** Options of `build`: those of `plan`, for one thread of WebAssembly. */
 export interface BuildOptions extends PlanningOptions {
-  /** Positions of arguments whose tensors stay in memory and are only read: the parameters of a network. */
-  readonly resident?: readonly number[];
   /** Use fused multiply-add: faster products, for engines that round it once. Default: false, the same bits everywhere. */
   readonly fma?: boolean;
   /** Whether the values of what stays are written too, where the arguments have them; default: true. */
@@ -41,7 +39,6 @@ export interface BuildOptions extends PlanningOptions {
 
 /** Options of `build`, parsed. @internal */
 export interface BuildRequest extends CompileRequest {
-  readonly resident: readonly number[];
   readonly fma: boolean;
   readonly weights: boolean;
 }
@@ -57,9 +54,9 @@ export interface BuiltProgram {
 export function parseBuild(options: BuildOptions): BuildRequest {
   requireOptions("build", options, {
     ...PLANNING_OPTIONS,
-    ...{ resident: "anything", fma: "a boolean", weights: "a boolean" },
+    ...{ fma: "a boolean", weights: "a boolean" },
   });
-  const { resident = [], fma = false, weights = true, target = "wasm", threads = 1, ...planning } = options;
+  const { fma = false, weights = true, target = "wasm", threads = 1, ...planning } = options;
   if (target !== "wasm") {
     const name = typeof target === "string" ? target : target.description.name;
     fail("TargetUnsupported", `build: programs are built for wasm, not for ${name}`, "leave the target out");
@@ -67,16 +64,8 @@ export function parseBuild(options: BuildOptions): BuildRequest {
   if (threads !== 1) {
     fail("TargetUnsupported", `build: programs are built for one thread, not for ${threads}`, "leave threads out");
   }
-  if (!Array.isArray(resident) || !resident.every((n) => Number.isInteger(n) && n >= 0)) {
-    fail("InvalidArgument", "build: resident is not a list of positions", "give positions from 0: { resident: [0] }");
-  }
   const request = parsePlanning("build", planning);
-  const both = resident.find((n) => request.donate.includes(n));
-  if (both !== undefined) {
-    const help = "donate it if a result replaces it, else make it resident";
-    fail("InvalidArgument", `build: argument ${both} is donated and resident`, help);
-  }
-  return { ...request, resident, fma, weights };
+  return { ...request, fma, weights };
 }
 
 const base64 = (bytes: Uint8Array): string => btoa(String.fromCharCode(...bytes));
@@ -140,7 +129,7 @@ export function buildFiles(
   host: PlannerHost,
 ): BuiltProgram {
   const { fma } = request;
-  const target = wasmDescription(fma, 1);
+  const target = wasmDescription(fma);
   const planned: PlanRequest = request;
   const placed = assemble(source, target, planned, host);
   requireArena(placed.base + placed.plan.height, target);

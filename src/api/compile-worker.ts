@@ -5,6 +5,7 @@
 import { TidemarkError } from "../base/errors.ts";
 import type { PlanProgress } from "../compiler/request.ts";
 import { planSent, type SentTask } from "../compiler/sent-plan.ts";
+import { untouchedParams } from "../plan/untouched.ts";
 import type { ProgramCode } from "../runtime/device.ts";
 import { codeOf, descriptionOf } from "./described.ts";
 import { type PlacedFigures, placedFigures } from "./placed-figures.ts";
@@ -47,7 +48,12 @@ function program(task: SentTask): SentProgram | string {
   const figures = placedFigures(placed);
   const { params, results, plan } = placed;
   tell({ told: "generate" }, []);
-  return { figures, places: { params, results, arenaBytes: plan.height }, code: codeOf(key, placed), kept };
+  return {
+    figures,
+    places: { params, results, arenaBytes: plan.height, untouched: untouchedParams(plan) },
+    code: codeOf(key, placed),
+    kept,
+  };
 }
 
 listen((task) => {

@@ -2,6 +2,8 @@
  * @file The built-in targets by the keys of their descriptions, for threads and processes that only have the key: what the
  * compiler knows of them, and how their code is generated where that is possible without loading it.
  */
+
+import type { WinogradUse } from "../codegen/cpu/winograd-choice.ts";
 import { type CudaOptions, cudaDescription } from "../codegen/cuda/description.ts";
 import { nativeDescription } from "../codegen/native/description.ts";
 import type { NativeEmitOptions } from "../codegen/native/options.ts";
@@ -17,12 +19,13 @@ import type { TargetDescription } from "../target/description.ts";
 interface WasmOptions {
   readonly fma: boolean;
   readonly threads: number;
+  readonly winograd: WinogradUse | null;
 }
 
 const DESCRIBED: Readonly<Record<OwnTargetName, (options: unknown) => TargetDescription>> = {
   wasm(options) {
-    const { fma, threads } = options as WasmOptions;
-    return wasmDescription(fma, threads);
+    const { fma, ...rest } = options as WasmOptions;
+    return wasmDescription(fma, rest);
   },
   native: (options) => nativeDescription(options as NativeEmitOptions),
   cuda: (options) => cudaDescription(options as CudaOptions),
@@ -32,8 +35,7 @@ const DESCRIBED: Readonly<Record<OwnTargetName, (options: unknown) => TargetDesc
 /** Code of programs that share a memory with others. */
 const GENERATED: Readonly<Partial<Record<OwnTargetName, (placed: PlacedProgram, options: unknown) => ProgramCode>>> = {
   wasm(placed, options) {
-    const { fma, threads } = options as WasmOptions;
-    return wasmCode(placed, { fma, threads, stepwise: false, sharesMemory: true });
+    return wasmCode(placed, { ...(options as WasmOptions), stepwise: false, sharesMemory: true });
   },
   native(placed, options) {
     const { text, functions } = emitNativeProgram(placed.kernels, placed.copies, options as NativeEmitOptions);

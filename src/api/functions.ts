@@ -57,6 +57,7 @@ export * from "./elementwise.ts";
 export type { AbortSignalLike } from "./event-loop.ts";
 export { type Complex, complexMul, type FftNorm, type FftOptions, fft, ifft, irfft, rfft } from "./fft.ts";
 export * from "./fft-axes.ts";
+export { type FileBytes, loadBytes, type SaveBytesOptions, saveBytes } from "./file-bytes.ts";
 export { type ArgNums, type AuxOptions, type GradOf, type GradOptions, grad, valueAndGrad } from "./grad.ts";
 export { type GroupedMatmulOptions, groupedMatmul } from "./grouped.ts";
 export * from "./image.ts";
@@ -75,6 +76,16 @@ export * from "./jacobian.ts";
 export * from "./join.ts";
 export type { Stats, Usage } from "./kept-programs.ts";
 export type { Tensors } from "./keys.ts";
+export type {
+  CholeskyOptions,
+  Eigh,
+  PinvOptions,
+  Qr,
+  Slogdet,
+  SolveTriangularOptions,
+  Svd,
+} from "./linalg.ts";
+export * as linalg from "./linalg.ts";
 export * from "./linear.ts";
 export * from "./linear-loss.ts";
 export { linearize } from "./linearize.ts";
@@ -84,6 +95,7 @@ export { fromMessage, type TreeMessage, toMessage } from "./message.ts";
 export { hvp, jvp, vjp } from "./modes.ts";
 export type { Place } from "./mutation.ts";
 export * from "./normalize.ts";
+export { loadNpy, loadNpz, saveNpy, saveNpz } from "./numpy-files.ts";
 export type { Axes, TensorLike } from "./operands.ts";
 export type { PlanInfo } from "./plan-info.ts";
 export * from "./pool.ts";
@@ -114,6 +126,7 @@ export * from "./search.ts";
 export * from "./shape.ts";
 export type { AxisNames, Extents, Lengths, NamedAxes, NamedShapes } from "./shape-axes.ts";
 export type { ShapeFamilyInfo, ShapeMember } from "./shape-family.ts";
+export { loadShards, type OpenShard } from "./shards.ts";
 export {
   argsort,
   median,

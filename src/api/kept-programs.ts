@@ -126,7 +126,8 @@ export class KeptPrograms<E extends Entry> {
 
   /** What programs run in. */
   get arena(): Arena {
-    this.#arena ??= new Arena(this.target.target.allocate(this.#request.memory.budgetBytes));
+    const { memory, results } = this.#request;
+    this.#arena ??= new Arena(this.target.target.allocate(memory.budgetBytes), results === "borrowed");
     return this.#arena;
   }
 

@@ -34,7 +34,7 @@ export function plan<A extends readonly Tree[] = [Tensor], R = unknown>(
 ): (...args: A) => PlanInfo {
   requireFunction("plan", "its first argument", fn);
   const request = parsePlanning("plan", options);
-  return (...args) => {
+  const planned = (args: A): PlanInfo => {
     const host = currentHost();
     const source = new CallReader(fn as AnyFunction, request).trace(args);
     const target = fastestFor(source, targetOf(request, host, true));
@@ -43,6 +43,7 @@ export function plan<A extends readonly Tree[] = [Tensor], R = unknown>(
     const chosen = plans.choose();
     return planInfo(source, plans.placed(chosen, performance.now() - started), target);
   };
+  return (...args) => currentHost().heap.keptSmall(() => planned(args));
 }
 
 /** A traced function and all plans of its program. @internal */

@@ -7,6 +7,7 @@ import type { PlanningHost } from "../compiler/host.ts";
 import type { PlanRequest } from "../compiler/request.ts";
 import type { ChosenProgram } from "../compiler/stored.ts";
 import { byteLength, type TensorType } from "../ir/type.ts";
+import { untouchedParams } from "../plan/untouched.ts";
 import { Arena, type Tenant } from "../runtime/arena.ts";
 import { runChecked } from "../runtime/check-nan.ts";
 import type { Machine, Target } from "../runtime/device.ts";
@@ -34,6 +35,8 @@ export interface ProgramPlaces {
   readonly params: readonly number[];
   readonly results: readonly number[];
   readonly arenaBytes: number;
+  /** Parameters whose elements are still there after a run (plan/untouched.ts). */
+  readonly untouched: readonly number[];
 }
 
 /** What a target has made of a program. */
@@ -64,6 +67,8 @@ export class LoadedProgram {
   readonly #machine: Machine;
   /** To look for NaN. */
   readonly #watched: Executable | null;
+  /** What the last run was given, of parameters whose elements are still there. */
+  readonly #given = new Map<number, WeakRef<TensorStorage> | null>();
 
   constructor(source: LoadableProgram, places: ProgramPlaces, { machine, arena, watched }: LoadedCode) {
     const { graph, donated, persistent, firstCapture } = source;
@@ -79,12 +84,13 @@ export class LoadedProgram {
     const slots = [...persistent].map((i) => at(this.#params, i));
     const sizes = slots.map(({ type, address }) => [address, byteLength(type)] as const);
     // One without elements has the address of its neighbour.
+    for (const param of places.untouched) if (param < firstCapture) this.#given.set(param, null);
     this.#tenant = { slots: new Map(sizes.filter(([, bytes]) => bytes > 0)), height: places.arenaBytes };
   }
 
   run(args: readonly Tensor[]): readonly Tensor[] {
     const storages = args.map(storageOf);
-    this.arena.enter(this.#tenant);
+    if (!this.arena.enter(this.#tenant)) for (const param of this.#given.keys()) this.#given.set(param, null);
     this.#write(storages);
     if (this.#watched) runChecked(this.#watched);
     else this.#machine.run();
@@ -114,17 +120,27 @@ export class LoadedProgram {
       const isConstant = i >= this.#firstCapture;
       if (isConstant ? arena.hasConstant(address, storage) : this.#donated.has(i) && isAt(storage, arena, address))
         return;
+      if (this.#isGivenAgain(storage, i)) return;
       pending.push({ param: i, write: this.#writerOf(storage, i) });
     });
     this.#consume(storages);
+    arena.begin();
     for (const { param, write } of pending) {
       const { type, address } = at(this.#params, param);
       // One without elements has the address of its neighbour.
       if (byteLength(type) === 0) continue;
       arena.vacate(address);
+      const isLeft = this.#given.has(param);
+      if (isLeft) this.#given.set(param, null);
       arena.write(type, address, write);
+      if (isLeft) this.#given.set(param, new WeakRef(at(storages, param)));
       if (param >= this.#firstCapture) arena.putConstant(address, at(storages, param), byteLength(type));
     }
+  }
+
+  /** Whether a parameter's elements are there from the last run; elements of a tensor never change. */
+  #isGivenAgain(storage: TensorStorage, param: number): boolean {
+    return !storage.isConsumed && this.#given.get(param)?.deref() === storage;
   }
 
   /** What writes a parameter into its slot: other slots may have been overwritten by then, and donated tensors consumed. */
@@ -153,7 +169,7 @@ export class LoadedProgram {
     return this.#results.map(({ type, address }, i) => {
       const param = this.#replaces.get(i);
       if (param !== undefined) return new Tensor(arena.put(type, at(this.#params, param).address));
-      return new Tensor(arena.result(type, address));
+      return new Tensor(arena.output(type, address));
     });
   }
 }
@@ -179,7 +195,7 @@ export function loadPlaced(
   const executable = new Executable(placed, target, { stepwise: checkNaN, memory: arena?.memory });
   const { params, results, plan } = placed;
   const watched = checkNaN ? executable : null;
-  const places = { params, results, arenaBytes: plan.height };
+  const places = { params, results, arenaBytes: plan.height, untouched: untouchedParams(plan) };
   return new LoadedProgram(source, places, { machine: executable.machine, arena, watched });
 }
 

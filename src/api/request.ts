@@ -40,6 +40,11 @@ export interface PlanningOptions {
    */
   readonly static?: readonly number[];
   /**
+   * Positions of arguments that stay in the arena between calls, the weights of a network: the same tensors are not copied into it
+   * again, whatever else the program needs. Without it they are copied where the plan has used their place for something else.
+   */
+  readonly resident?: readonly number[];
+  /**
    * The most bytes that the arena may take: `"64MB"`, `"16MiB"` or a number; what does not fit is recomputed. `"min"`:
    * as few as possible.
    */
@@ -102,6 +107,11 @@ export interface CompileOptions extends PlanningOptions {
   readonly pad?: boolean;
   /** For finding faults: runs operation by operation and throws where NaN first appears. Slow; nothing is donated. */
   readonly checkNaN?: boolean;
+  /**
+   * `"borrowed"`: results stay in the arena and are valid until the next call, which `borrow()` reads without a copy; reading them
+   * later throws `StaleResult`. Default: `"copied"`, in arrays of their own. State that is donated stays in the arena either way.
+   */
+  readonly results?: Results;
 }
 
 /** Options of a function whose arguments are padded: it has one more argument than its calls, the lengths. */
@@ -110,10 +120,14 @@ export interface PaddedOptions<Name extends string> extends CompileOptions {
   readonly pad: true;
 }
 
+/** Where a call's results are. */
+export type Results = "copied" | "borrowed";
+
 /** @internal */
 export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
   donate: "anything",
   static: "anything",
+  resident: "anything",
   memory: "anything",
   maxSlowdown: "anything",
   effort: "a text",
@@ -137,6 +151,7 @@ const COMPILE_OPTIONS: OptionKinds<CompileOptions> = {
   axes: "anything",
   pad: "a boolean",
   checkNaN: "a boolean",
+  results: "a text",
 };
 
 /** The options of `plan` or `compile`, parsed. @internal */
@@ -144,6 +159,7 @@ export interface CompileRequest extends PlanRequest {
   /** Positions of arguments. Whether a call has them shows when it is made. */
   readonly donate: readonly number[];
   readonly static: readonly number[];
+  readonly resident: readonly number[];
   readonly target: TargetName | Target;
   readonly products: Products | undefined;
   readonly threads: number | undefined;
@@ -154,6 +170,7 @@ export interface CompileRequest extends PlanRequest {
   readonly expectsMany: boolean;
   readonly family: ShapeOptions | undefined;
   readonly checkNaN: boolean;
+  readonly results: Results;
 }
 
 /** Checks options as `plan` has them; `caller` is named in errors. @internal */
@@ -165,16 +182,19 @@ export function parsePlanning(caller: string, options: PlanningOptions): Compile
 /** Checks options as `compile` has them; `caller` is named in errors, and `more` are options of its own. @internal */
 export function parseCompile(caller: string, options: CompileOptions, more: OptionKinds<object> = {}): CompileRequest {
   requireOptions(caller, options, { ...COMPILE_OPTIONS, ...more });
-  const { programs = MOST_PROGRAMS, checkNaN = false, shapes, axes, pad = false } = options;
+  const { programs = MOST_PROGRAMS, checkNaN = false, shapes, axes, pad = false, results = "copied" } = options;
   const request = parsed(caller, { effort: "quick", ...options });
   if (!(Number.isInteger(programs) && programs >= 1)) {
     fail("InvalidArgument", `${caller}: programs is ${describe(programs)}`, "give a whole number from 1 on");
+  }
+  if (!["copied", "borrowed"].includes(results)) {
+    fail("InvalidArgument", `${caller}: results is ${describe(results)}`, 'give "copied" or "borrowed"');
   }
   const isFamily = shapes !== undefined || axes !== undefined || pad;
   const family = isFamily ? { caller, name: options.name, shapes, axes, pad } : undefined;
   const expectsMany = options.programs !== undefined;
   // operation by operation, so that the one to blame can be named
-  return { ...request, programs, expectsMany, family, checkNaN, passes: checkNaN ? pipeline : undefined };
+  return { ...request, programs, expectsMany, family, checkNaN, results, passes: checkNaN ? pipeline : undefined };
 }
 
 function parsed(caller: string, options: PlanningOptions): CompileRequest {
@@ -182,7 +202,14 @@ function parsed(caller: string, options: PlanningOptions): CompileRequest {
   requireTarget(caller, options);
   requirePositions(caller, "donate", options.donate);
   requirePositions(caller, "static", options.static);
-  const { donate = [], static: constant = [], target = DEFAULT_TARGET, cache = true, validate = false } = options;
+  requirePositions(caller, "resident", options.resident);
+  const { donate = [], static: constant = [], resident = [] } = options;
+  const both = resident.find((n) => donate.includes(n));
+  if (both !== undefined) {
+    const help = "donate it if a result replaces it, else make it resident";
+    fail("InvalidArgument", `${caller}: argument ${both} is donated and resident`, help);
+  }
+  const { target = DEFAULT_TARGET, cache = true, validate = false } = options;
   const { threads, products, costs, solver, progress, name } = options;
   if (solver !== undefined && typeof solver?.family !== "function") {
     const help =
@@ -190,12 +217,33 @@ function parsed(caller: string, options: PlanningOptions): CompileRequest {
     fail("InvalidArgument", `${caller}: solver is ${describe(solver)}`, help);
   }
   return {
-    ...{ memory, donate, static: constant, target, products, threads, costs, solver, progress, cache, name, validate },
-    ...{ passes: undefined, programs: MOST_PROGRAMS, expectsMany: false, family: undefined, checkNaN: false },
+    ...{
+      memory,
+      donate,
+      static: constant,
+      resident,
+      target,
+      products,
+      threads,
+      costs,
+      solver,
+      progress,
+      cache,
+      name,
+      validate,
+    },
+    ...{
+      passes: undefined,
+      programs: MOST_PROGRAMS,
+      expectsMany: false,
+      family: undefined,
+      checkNaN: false,
+      results: "copied" as const,
+    },
   };
 }
 
-function requirePositions(name: string, option: "donate" | "static", given: unknown = []): void {
+function requirePositions(name: string, option: "donate" | "static" | "resident", given: unknown = []): void {
   const positions = Array.isArray(given) ? (given as readonly unknown[]) : null;
   if (positions?.every((n) => Number.isInteger(n) && (n as number) >= 0)) return;
   const got = positions ? JSON.stringify(positions) : describe(given);

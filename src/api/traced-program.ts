@@ -14,11 +14,11 @@ import { leafPaths } from "../trace/tree.ts";
 import { matchDonated, persistentParams } from "./donation.ts";
 import type { CompileRequest } from "./request.ts";
 
-function requireDonated(donate: readonly number[], { trees }: FlatArguments): void {
-  const missing = donate.find((n) => n >= trees.length);
+function requireArguments({ trees }: FlatArguments, option: string, positions: readonly number[] = []): void {
+  const missing = positions.find((n) => n >= trees.length);
   if (missing === undefined) return;
-  const summary = `donate names argument ${missing} of a call with ${trees.length}`;
-  fail("InvalidArgument", summary, "positions count from 0; donate arguments that the call has");
+  const summary = `${option} names argument ${missing} of a call with ${trees.length}`;
+  fail("InvalidArgument", summary, `positions count from 0; ${option} takes arguments that the call has`);
 }
 
 /** Structures of arguments of which is remembered what is constant in them. */
@@ -75,7 +75,7 @@ export function numberTensors({ numbers }: Pick<Traced, "numbers">, flat: FlatAr
 }
 
 /** What of a request is about the graph. */
-type TraceRequest = Partial<Pick<CompileRequest, "donate" | "name" | "checkNaN">>;
+type TraceRequest = Partial<Pick<CompileRequest, "donate" | "resident" | "name" | "checkNaN">>;
 
 /** A traced function, and what happens to its arguments. @internal */
 export interface TracedProgram extends Required<SourceProgram> {
@@ -88,7 +88,8 @@ export interface TracedProgram extends Required<SourceProgram> {
 
 /** @internal */
 export function traceProgram(fn: AnyFunction, flat: FlatArguments, request: TraceRequest): TracedProgram {
-  requireDonated(request.donate ?? [], flat);
+  requireArguments(flat, "donate", request.donate);
+  requireArguments(flat, "resident", request.resident);
   const started = performance.now();
   const traced = traceFlat(fn, flat, "returned");
   const traceMs = performance.now() - started;
@@ -102,7 +103,8 @@ export function traceProgram(fn: AnyFunction, flat: FlatArguments, request: Trac
   const graph = { ...traced.graph, name: request.name ?? traced.graph.name };
   const donated = matchDonated(params, results);
   const firstCapture = traced.leaves.length + traced.numbers.length;
-  const persistent = persistentParams(graph, donated, firstCapture);
+  const stays = traced.leaves.flatMap(({ argument }, i) => (request.resident?.includes(argument) ? [i] : []));
+  const persistent = new Set([...persistentParams(graph, donated, firstCapture), ...stays]);
   return { flat, traced, graph, donated, persistent, firstCapture, traceMs };
 }
 

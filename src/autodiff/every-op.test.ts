@@ -11,6 +11,7 @@ import { elementsOf, type TensorType } from "../ir/type.ts";
 import { verify } from "../ir/verify.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { allOps } from "../ops/all.ts";
+import { addDiagonal } from "../ops/reference.ts";
 import { jvp } from "./jvp.ts";
 import { vjp } from "./vjp.ts";
 
@@ -102,6 +103,7 @@ for (const op of allOps) {
         const graph = graphOf(op, sample);
         if (!graph.results.some((value) => isFloat(value.type.dtype))) return;
         const x = graph.params.map((p, i) => draw(p.type, s * 7 + i, rangeOf(sample, i)));
+        for (const [i, data] of x.entries()) addDiagonal(sample, i, data);
         const t = graph.params.map((p, i) => (isFloat(p.type.dtype) ? draw(p.type, s * 7 + i + 31, [-1, 1]) : null));
         check(graph, { x, t });
         // the derivative is a graph like any other

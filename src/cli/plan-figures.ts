@@ -11,7 +11,7 @@ import { pathsOf } from "../api/traced-program.ts";
 import { formatBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
-import { ProgramPlans } from "../compiler/assemble.ts";
+import { type MinimumSearch, ProgramPlans } from "../compiler/assemble.ts";
 import type { TargetCosts } from "../compiler/node-costs.ts";
 import { type MemoryRequest, PLAIN_REQUEST, type PlanProgress } from "../compiler/request.ts";
 import type { Graph, Node } from "../ir/graph.ts";
@@ -29,7 +29,7 @@ import type { AnyFunction } from "../trace/function.ts";
 import { type Arguments, choice, type Io, type OptionSpec, sizeOf, usageError } from "./command.ts";
 import type { Loaded } from "./load.ts";
 import type { MachineModel } from "./machine.ts";
-import { planTraffic, type Traffic } from "./plan-traffic.ts";
+import { lowerBoundMs, planTraffic, type Traffic } from "./plan-traffic.ts";
 import { argumentsOf, TARGET_OPTIONS, type TargetSettings, targetFor, targetSettings } from "./target-settings.ts";
 
 export const MEMORY_OPTIONS = {
@@ -133,6 +133,8 @@ export interface PlanFigures extends PersistentFigures, Traffic {
   /** Recomputation included. */
   readonly totalFlops: number;
   readonly predictedMs: number;
+  /** No plan of the program takes less by the same rates: products once at their full rate, or inputs and results moved once. */
+  readonly lowerBoundMs: number;
   readonly storeAllPredictedMs: number;
   /** Parts that run in strips of rows. */
   readonly strips: readonly StripReport[];
@@ -148,8 +150,8 @@ export interface PlanFigures extends PersistentFigures, Traffic {
   /** Whether the plan was read from the cache and checked. */
   readonly planCached: boolean;
   readonly feasible: boolean;
-  /** The smallest budget for which the strategy found a plan; large programs are not searched further. */
-  readonly minimumBudgetBytes: number;
+  /** The smallest budget with a plan of the strategy, as a refusal says it; null where it was not looked for. */
+  readonly minimumBudgetBytes: number | null;
 }
 
 /** A planned program, with the path of each parameter in the arguments. */
@@ -169,13 +171,15 @@ export interface LoadedPlans {
   readonly plans: ProgramPlans;
   readonly paths: readonly string[];
   readonly traceMs: number;
+  /** The graph before all passes. */
+  readonly traced: Graph;
 }
 
 export interface PlanOutcome extends LoadedPlans {
   /** The plan within the budget; the smallest one if the budget is too small. */
   readonly planned: Planned;
-  /** All figures; the smallest budget takes a separate search the first time. */
-  figures(): PlanFigures;
+  /** All figures; the smallest budget takes a search of its own. */
+  figures(search?: MinimumSearch): PlanFigures;
   /** Why the budget is too small. */
   readonly refusal: TidemarkError | null;
 }
@@ -188,7 +192,7 @@ export function plansOfLoaded(loaded: Loaded, settings: PlanSettings): LoadedPla
     const host = currentHost();
     const { description } = chooseTarget(host, target, { threads, products, isPlanned: true }).target;
     const plans = new ProgramPlans(loaded, description, { ...PLAIN_REQUEST, costs, progress }, host);
-    return { plans, traceMs: 0, paths: loaded.graph.params.map((param) => param.name ?? "") };
+    return { plans, traceMs: 0, traced: loaded.graph, paths: loaded.graph.params.map((param) => param.name ?? "") };
   }
   const { program } = loaded;
   const args = argumentsOf(program);
@@ -199,16 +203,17 @@ export function plansOfLoaded(loaded: Loaded, settings: PlanSettings): LoadedPla
     ...(threads === undefined ? {} : { threads }),
   };
   const { plans, source } = plansOf(program.step as AnyFunction, args, options);
-  return { plans, traceMs: source.traceMs, paths: pathsOf(source) };
+  return { plans, traceMs: source.traceMs, traced: source.graph, paths: pathsOf(source) };
 }
 
 /** Plans a loaded program. */
 export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome {
-  const loadedPlans = plansOfLoaded(loaded, settings);
+  const { heap } = currentHost();
+  const loadedPlans = heap.keptSmall(() => plansOfLoaded(loaded, settings));
   const { plans, paths } = loadedPlans;
   const { memory } = settings;
   const started = performance.now();
-  const chosen = planOrError(() => plans.choose(memory));
+  const chosen = planOrError(() => heap.keptSmall(() => plans.choose(memory)));
   const planMs = performance.now() - started;
   const refusal = chosen instanceof TidemarkError ? chosen : null;
   const best = chosen instanceof TidemarkError ? plans.smallest(memory) : chosen;
@@ -216,10 +221,10 @@ export function planLoaded(loaded: Loaded, settings: PlanSettings): PlanOutcome 
   const capacity = refusal ? Number.POSITIVE_INFINITY : (memory.budgetBytes ?? Number.POSITIVE_INFINITY);
   const plan = withCapacity(result.plan, capacity);
   const planned = { graph: result.graph, costs: plans.costs, plan, paths, predictedMs, strategy, proof };
-  const figures = (): PlanFigures =>
+  const figures = (search?: MinimumSearch): PlanFigures =>
     figuresOf(settings, planned, loadedPlans, {
       ...{ program: loaded.name, planMs, planCached: plans.isCached(best), feasible: refusal === null },
-      minimumBudgetBytes: plans.leastKnownBytes(memory),
+      minimumBudgetBytes: heap.keptSmall(() => plans.minimumBudgetBytes(memory, search)),
     });
   return { ...loadedPlans, planned, figures, refusal };
 }
@@ -247,6 +252,7 @@ function figuresOf(
   { program, ...outcome }: Pick<PlanFigures, "program" | "planMs" | "planCached" | "feasible" | "minimumBudgetBytes">,
 ): PlanFigures {
   const again = recomputed(graph);
+  const traffic = planTraffic(made, plans.costs);
   const persistent = persistentFigures(made, paths);
   return {
     ...{ program, target, strategy },
@@ -260,8 +266,9 @@ function figuresOf(
     recomputedNodes: again.nodes,
     recomputedFlops: again.flops,
     totalFlops: graphCost(graph).flops,
-    ...planTraffic(made, plans.costs),
+    ...traffic,
     predictedMs,
+    lowerBoundMs: Math.min(predictedMs, lowerBoundMs(graph, traffic.leastBytes, plans.costs)),
     storeAllPredictedMs: plans.storeAllFigures.predictedMs,
     strips: stripReports(made),
     gap: proof?.gap ?? null,

@@ -11,7 +11,7 @@
 import { at } from "../base/invariant.ts";
 import { type KernelTraffic, kernelTraffic, runningNests } from "../codegen/cpu/traffic.ts";
 import type { TargetCosts } from "../compiler/node-costs.ts";
-import type { Value } from "../ir/graph.ts";
+import type { Graph, Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { controlRuns } from "../plan/cost/model.ts";
 import type { Plan } from "../plan/problem.ts";
@@ -51,6 +51,17 @@ function stepTraffic(plan: Plan, costs: TargetCosts): KernelTraffic {
     add({ moved: 2 * bytes, least: 2 * bytes });
   }
   return { moved, least };
+}
+
+/**
+ * Milliseconds that any plan of a program takes, by the rates of a machine: all products once, at the rate of large ones, or inputs
+ * read and results written once, from caches; and nothing else.
+ */
+export function lowerBoundMs(graph: Graph, leastBytes: number, costs: TargetCosts): number {
+  const first = graph.nodes.filter(({ replay }) => replay === 0);
+  const { productFlops } = costs.workOfGraph({ ...graph, nodes: first });
+  const { productRate, byteRate, cachedByteRate = byteRate } = costs.rates;
+  return 1000 * Math.max(productFlops / productRate, leastBytes / cachedByteRate);
 }
 
 /** Of one run of a plan. */

@@ -11,6 +11,7 @@ import { type Expr, walkExpr } from "../kernel/expr.ts";
 import type { Kernel, Nest } from "../kernel/loops.ts";
 import { nestExprs, storesOf } from "../kernel/loops.ts";
 import { printNest } from "../kernel/print.ts";
+import { routinePlaces } from "../kernel/routine.ts";
 
 /** An address that a nest's function takes: element `offset` of an operand. */
 export interface OperandAddress {
@@ -43,12 +44,16 @@ export function addressesOf(nest: Nest): readonly OperandAddress[] {
   const add = (operand: number, offset: number): void => {
     addresses.set(`${operand}+${offset}`, { operand, offset });
   };
-  visitExprs(nest, (e) => {
-    if (e.kind === "load") add(e.operand, e.index.offset);
-  });
+  if (nest.kind === "routine") for (const { operand, offset } of routinePlaces(nest, false)) add(operand, offset);
+  else {
+    visitExprs(nest, (e) => {
+      if (e.kind === "load") add(e.operand, e.index.offset);
+    });
+  }
   if ("stores" in nest) for (const store of nest.stores) add(store.operand, store.index.offset);
   if (nest.kind === "contract") add(nest.scratch, 0);
-  if ((nest.kind === "attend" || nest.kind === "sort") && nest.scratch !== undefined) add(nest.scratch, 0);
+  const hasTiles = nest.kind === "attend" || nest.kind === "sort" || nest.kind === "routine";
+  if (hasTiles && nest.scratch !== undefined) add(nest.scratch, 0);
   if (nest.kind === "scatter") add(nest.operand, nest.index.offset);
   if (nest.kind === "shuffle") add(nest.operand, 0);
   if (nest.kind === "map" && nest.skipIfAliased) for (const operand of nest.skipIfAliased) add(operand, 0);

@@ -68,5 +68,7 @@ export function workOf(nest: Nest): number {
       return product(nest.units) * nest.body.reduce((sum, map) => sum + workOf(map), 0);
     case "attend":
       return size * product([...nest.batch, nest.group, nest.rows, nest.cols, nest.depth]);
+    case "routine":
+      return nest.flops * product(nest.loops);
   }
 }

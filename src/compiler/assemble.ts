@@ -77,6 +77,9 @@ const SLOW_WHOLE = 1.1;
 /** Where the first good plan takes so many times as long as storing everything, the whole search is worth its time. */
 const SLOW_QUICK = 1.2;
 
+/** Of which programs the smallest budget is searched for, which takes seconds: those of a few steps take little. */
+export type MinimumSearch = "none" | "small programs" | "all programs";
+
 /** All plans of a program. Each is made when it is first asked for, and may come from a cache (plan-cache.ts). */
 export class ProgramPlans {
   readonly #graph: Graph;
@@ -384,28 +387,25 @@ export class ProgramPlans {
   }
 
   /**
-   * Bytes of the smallest plan that is known without looking further than the request did: of a large program, the smallest
-   * of those that were made so far.
+   * Bytes of the smallest budget with a plan of the request's strategy: what a refusal says is needed. Null where it is not known,
+   * and not searched for.
    */
-  leastKnownBytes(request: MemoryRequest = this.#tools.request.memory): number {
+  minimumBudgetBytes(
+    request: MemoryRequest = this.#tools.request.memory,
+    search: MinimumSearch = "small programs",
+  ): number | null {
     const { chosen, isRefused = false } = this.#restored ?? {};
     const kept = chosen && this.#cache?.least(memoryKey(request), chosen.arenaBytes);
     if (typeof kept === "number") return kept;
     if (chosen && isRefused) return chosen.arenaBytes;
+    const isLooked = request.least || this.#lookedFurther;
+    if (!isLooked && search === "none") return null;
     // the plans that a plan from the cache was chosen from
     if (this.#restored && !this.#common) this.#choose(this.#restored.request);
-    const isLooked = request.least || this.#lookedFurther || this.#commonPlans().stored.steps <= SMALL;
-    const least = isLooked ? this.smallest(request) : this.#leastKnown(request);
-    if (this.#isKept) this.#cache?.keepLeast(memoryKey(request), least.arenaBytes);
-    return least.arenaBytes;
-  }
-
-  #leastKnown({ strategy: name, segments }: MemoryRequest): Candidate<PlannedProgram> {
-    const strategy = strategyNamed(name);
-    const ofLoops = this.#loopForms(strategy)?.smallest(segments) ?? this.#loopRule(strategy, segments)?.leastKnown();
-    const whole = ofLoops ?? this.#commonPlans().stored.leastKnown(strategy, segments);
-    const strips = strategy.isFree ? this.#inStrips?.leastKnown(strategy, segments) : undefined;
-    return strips && isSmaller(strips, whole) ? strips : whole;
+    if (!isLooked && search !== "all programs" && this.#commonPlans().stored.steps > SMALL) return null;
+    const { arenaBytes } = this.smallest(request);
+    if (this.#isKept) this.#cache?.keepLeast(memoryKey(request), arenaBytes);
+    return arenaBytes;
   }
 
   /** With loops that the planner may decide about: their forms. Strategies by name are about operations alone. */

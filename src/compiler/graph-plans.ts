@@ -9,7 +9,6 @@ import type { Pass } from "../passes/pass.ts";
 import {
   type Candidate,
   type FamilyOptions,
-  LARGE_OPS,
   type Realise,
   RuleLevels,
   TargetLevels,
@@ -97,13 +96,6 @@ export class GraphPlans {
   /** A plan of `auto` within a budget, for little work; a program that fits as it is is not sliced. */
   quickWithin(budgetBytes: number, segments: Level): Candidate<PlannedProgram> | null {
     return this.base.arenaBytes <= budgetBytes ? this.base : this.family(auto, segments).quickWithin(budgetBytes);
-  }
-
-  /** The smallest plan of a strategy; of a large program the smallest of those that were made so far. */
-  leastKnown(strategy: Strategy, segments: Level = "operation"): Candidate<PlannedProgram> {
-    // to slice a large program just to find that no plan was made takes a fifth of its planning time
-    if (this.steps > LARGE_OPS && !this.#families.has(familyKey(strategy, segments))) return this.base;
-    return this.family(strategy, segments).leastKnown();
   }
 
   #exactPlanner(): ExactPlanner {

@@ -19,6 +19,8 @@ export interface OpFacts<A> {
   viewAxes?(attrs: A, from: Shape, to: Shape): readonly (number | null)[];
   /** The result is the sum of the inputs, each times its coefficient. */
   readonly coefficients?: readonly number[];
+  /** The result is the first input with the third added at the rows that the second names, along this axis. */
+  addsRows?(attrs: A): number;
   /** The result is the product of its two inputs. */
   readonly isProduct?: true;
   /** True exactly where sign · (first - second) is 0 or less; less than 0 if strict. */
@@ -33,6 +35,11 @@ export interface OpFacts<A> {
   withZeroFactors?(attrs: A, lines: readonly (readonly number[])[]): A;
   /** The result is the first input with a window of it overwritten by the second, or changed by it. */
   readonly change?: ChangeRule<A>;
+  /**
+   * Inputs that PyTorch's derivative with respect to each input reads, where that is not what the operation's own derivative
+   * reads: for comparisons of memory (tape/account.ts).
+   */
+  readonly torchReads?: readonly (readonly number[])[];
   /** How it acts on strips of rows; operations on elements need not say. */
   readonly strips?: StripForms<A>;
 }

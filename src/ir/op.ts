@@ -5,7 +5,7 @@
 
 import type { Accumulator, ScalarType } from "../kernel/dtype.ts";
 import type { Expr, Index } from "../kernel/expr.ts";
-import type { Accumulation, Combine, Nest, Operand, Span, Window, Within } from "../kernel/loops.ts";
+import type { Accumulation, Combine, Nest, Operand, RoutineNest, Span, Window, Within } from "../kernel/loops.ts";
 import type { Position } from "../kernel/position.ts";
 import type { BatchRule } from "./batch.ts";
 import type { Build } from "./build.ts";
@@ -260,6 +260,15 @@ export type Lowering<A> =
   | { readonly kind: "nests"; nests(build: KernelBuild, c: LowerContext<A>, threads?: number): readonly Nest[] }
   /** Results: result and logsum, or cotangents of q, k and v. */
   | { readonly kind: "attend"; part(c: LowerContext<A>): AttendPart }
+  /**
+   * Steps for each matrix, the last two axes (kernel/routine.ts); `to` is the operand of the result. Where it says so, the result starts as a copy of input 0, over
+   * which it may be written; that input is then not read.
+   */
+  | {
+      readonly kind: "routine";
+      readonly copies: boolean;
+      nest(c: LowerContext<A>, to: number): Omit<RoutineNest, "flops">;
+    }
   /** Regions: inlined before lowering, or lowered by the node's own region (fusion groups). */
   | { readonly kind: "region" }
   /** Regions that run several times or not at all: programs within the program, never part of a kernel. */
@@ -305,6 +314,8 @@ export interface Sample<A> {
   readonly attrs: A;
   /** Inputs are drawn from [lo, hi), integers rounded down; per input or for all. Default [-2, 2). */
   readonly range?: readonly [number, number] | readonly (readonly [number, number])[];
+  /** Added to the diagonals of matrices, the last two axes, per input or for the first: so are they positive definite, or regular. */
+  readonly diagonal?: number | readonly number[];
   /** The operation is not differentiable (or not smooth enough for differences) over this range. */
   readonly smooth?: boolean;
 }

@@ -22,6 +22,7 @@ import {
   type MapNest,
   type Nest,
   type ReduceNest,
+  type RoutineNest,
   type ScanNest,
   type ScatterNest,
   type ShuffleNest,
@@ -29,6 +30,7 @@ import {
   type Store,
   usesBlockSums,
 } from "./loops.ts";
+import { FIRST_TILE, type Step, type Steps } from "./routine.ts";
 
 export { evaluate } from "./interpret-expr.ts";
 export type { TypedArray };
@@ -73,6 +75,9 @@ function runNest(nest: Nest, env: Environment): void {
       break;
     case "attend":
       runAttend(nest, env);
+      break;
+    case "routine":
+      runRoutine(nest, env);
       break;
   }
 }
@@ -371,4 +376,63 @@ function runStages(stages: readonly Stage[], env: Environment): void {
       runStages(stage.body, env);
     }
   }
+}
+
+/** Unit by unit, over tiles of which nothing is left from the unit before. */
+function runRoutine({ loops, dtype, tiles, body }: RoutineNest, env: Environment): void {
+  const [buffers, types] = [[...env.buffers], [...env.types]];
+  const own = tiles.map((tile, t) => {
+    const type = tile.kind === "single" ? tile.dtype : dtype;
+    const memory = newElements(type, tile.kind === "single" ? 1 : tile.elements);
+    buffers[FIRST_TILE + t] = memory;
+    types[FIRST_TILE + t] = type;
+    return memory;
+  });
+  const run = compiled(body, { ...env, buffers, types });
+  forEach(loops, env, () => {
+    for (const memory of own) memory.fill(0);
+    run();
+  });
+}
+
+function compiled(steps: Steps, env: Environment): () => void {
+  const runs = steps.map((step) => compiledStep(step, env));
+  return () => {
+    for (const run of runs) run();
+  };
+}
+
+function compiledStep(step: Step, env: Environment): () => void {
+  if (step.kind === "set") return storing(step.stores, env);
+  const body = compiled(step.body, env);
+  const program = new Program(env);
+  if (step.kind === "if") {
+    const [test, otherwise] = [program.number(step.test), compiled(step.otherwise, env)];
+    return () => {
+      program.run();
+      if (test() === 0) otherwise();
+      else body();
+    };
+  }
+  if (step.kind === "while") {
+    const test = program.number(step.test);
+    return () => {
+      for (let i = 0; i < step.most; i++) {
+        program.run();
+        if (test() === 0) return;
+        body();
+      }
+    };
+  }
+  const [from, to] = [program.address(step.from), program.address(step.to)];
+  const cell = counterCell(env, step.counter.name);
+  return () => {
+    program.run();
+    const [first, end] = [from(), to()];
+    invariant(end <= step.counter.extent, () => `${step.counter.name} to ${end}, beyond ${step.counter.extent}`);
+    for (let i = first; i < end; i++) {
+      cell.value = i;
+      body();
+    }
+  };
 }

@@ -12,6 +12,7 @@
  *   sort      for loops: the numbers of the elements along a row in the order of their keys; stores for the first of them
  *   staged    for units: maps one after the other, over operands and a tile of the unit's own
  *   attend    softmax(scores of queries and keys) · values, or its derivatives, block by block (attend.ts)
+ *   routine   for loops: steps one after the other (routine.ts)
  *
  * All stores of one iteration happen after all its loads, so an operand that is read only at the element being stored may
  * be overwritten in place.
@@ -22,10 +23,19 @@
  * order.
  */
 
-import { type Accumulator, type DType, isFloatScalar, laneBytes, type ProductType, typeOf } from "./dtype.ts";
+import {
+  type Accumulator,
+  type DType,
+  type FloatScalar,
+  isFloatScalar,
+  laneBytes,
+  type ProductType,
+  typeOf,
+} from "./dtype.ts";
 import type { Bound, Expr, Index, LoopVar } from "./expr.ts";
 import { walkExpr } from "./expr.ts";
 import { addIndex, scaleIndex } from "./index-math.ts";
+import { routineExprs, type Steps, type Tile } from "./routine.ts";
 
 export interface Operand {
   /** Of its elements in memory. */
@@ -248,6 +258,18 @@ export interface AttendNest extends Workspaced {
   readonly stores: readonly Store[];
 }
 
+/** Steps for every value of the counters, each of which is a unit with tiles of its own (routine.ts). */
+export interface RoutineNest extends Workspaced {
+  readonly kind: "routine";
+  readonly loops: readonly LoopVar[];
+  /** Of arrays among the tiles, and of workspace. */
+  readonly dtype: FloatScalar;
+  readonly tiles: readonly Tile[];
+  readonly body: Steps;
+  /** Scalar operations of a unit, roughly. */
+  readonly flops: number;
+}
+
 export type Nest =
   | MapNest
   | ReduceNest
@@ -257,7 +279,8 @@ export type Nest =
   | ShuffleNest
   | SortNest
   | StagedNest
-  | AttendNest;
+  | AttendNest
+  | RoutineNest;
 
 export interface Kernel {
   readonly operands: readonly Operand[];
@@ -381,6 +404,8 @@ export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; read
     }
     case "attend":
       return { atStore: [], elsewhere: [...attendExprs(nest), ...nest.stores.map((s) => s.value)] };
+    case "routine":
+      return { atStore: [], elsewhere: routineExprs(nest) };
   }
 }
 

@@ -3,7 +3,8 @@
  * distinct expression is a numbered line, so shared work shows as shared.
  */
 import type { Bound, Expr, Index } from "./expr.ts";
-import type { AttendNest, Kernel, Nest, ScatterNest, StagedNest, Store } from "./loops.ts";
+import type { AttendNest, Kernel, Nest, RoutineNest, ScatterNest, StagedNest, Store } from "./loops.ts";
+import { isTile, type Steps } from "./routine.ts";
 
 /** How an operand at a constant element offset is named; equal kernels at other offsets get equal text through this. */
 export type OperandName = (operand: number, offset: number) => string;
@@ -102,6 +103,47 @@ function writeAttend(nest: AttendNest, p: Printer): void {
   p.stores(nest.stores);
 }
 
+/** Values are written where they are computed: an equal text later may be of other data. */
+function writeSteps(steps: Steps, name: OperandName, margin: string, lines: string[]): void {
+  for (const step of steps) {
+    const p = new Printer(name);
+    const put = (text: string): void => {
+      lines.push(...p.lines.map((line) => `${margin}${line}`), `${margin}    ${text}`);
+    };
+    switch (step.kind) {
+      case "set":
+        p.stores(step.stores);
+        lines.push(...p.lines.map((line) => `${margin}${line}`));
+        break;
+      case "for":
+      case "each": {
+        put(
+          `${step.kind} ${step.counter.name} < ${step.counter.extent} from ${p.index(step.from)} to ${p.index(step.to)}`,
+        );
+        writeSteps(step.body, name, `${margin}  `, lines);
+        break;
+      }
+      case "while":
+        put(`while ${p.expr(step.test)}, at most ${step.most} times`);
+        writeSteps(step.body, name, `${margin}  `, lines);
+        break;
+      case "if":
+        put(`if ${p.expr(step.test)}`);
+        writeSteps(step.body, name, `${margin}  `, lines);
+        if (step.otherwise.length === 0) break;
+        lines.push(`${margin}    else`);
+        writeSteps(step.otherwise, name, `${margin}  `, lines);
+    }
+  }
+}
+
+function writeRoutine({ loops, dtype, tiles, body }: RoutineNest, p: Printer, name: OperandName): void {
+  const memory = tiles.map((tile) => (tile.kind === "single" ? tile.dtype : `${dtype}[${tile.elements}]`));
+  p.lines.push(`  routine ${loopsText(loops)} | ${memory.join(", ")}: ${dtype}`);
+  const named: OperandName = (operand, offset) => (isTile(operand) ? plain(operand, offset) : name(operand, offset));
+  writeSteps(body, named, "", p.lines);
+}
+
 function writeScatter({ loops, operand, index, combine, ...nest }: ScatterNest, p: Printer): void {
   p.lines.push(`  scatter ${loopsText(loops)}`);
   const value = p.expr(nest.value);
@@ -113,7 +155,7 @@ function writeStaged({ units, tile, dtype, body }: StagedNest, p: Printer): void
   for (const map of body) writeNest(map, p);
 }
 
-function writeNest(nest: Nest, p: Printer): void {
+function writeNest(nest: Exclude<Nest, RoutineNest>, p: Printer): void {
   switch (nest.kind) {
     case "map": {
       const unless = nest.skipIfAliased ? ` unless ${nest.skipIfAliased.map((o) => p.operand(o)).join(" is ")}` : "";
@@ -173,7 +215,8 @@ function writeNest(nest: Nest, p: Printer): void {
 /** One nest; the loops of equal work on other data have equal text when operands are named by their place in it. */
 export function printNest(nest: Nest, name: OperandName = plain): string {
   const p = new Printer(name);
-  writeNest(nest, p);
+  if (nest.kind === "routine") writeRoutine(nest, p, name);
+  else writeNest(nest, p);
   return p.lines.join("\n");
 }
 

@@ -45,3 +45,20 @@ function rebuild(expr: Expr, visit: (expr: Expr) => Expr, map: (index: Index) =>
       return expr;
   }
 }
+
+/** Applies `map` to every index of an expression, and puts the element that `element` says in place of each that is loaded. */
+export function mapOperands(
+  root: Expr,
+  map: (index: Index) => Index,
+  element: (operand: number, index: Index) => { readonly operand: number; readonly index: Index },
+): Expr {
+  const memo = new Map<Expr, Expr>();
+  const visit = (expr: Expr): Expr => {
+    const known = memo.get(expr);
+    if (known) return known;
+    const made = expr.kind === "load" ? { ...expr, ...element(expr.operand, expr.index) } : rebuild(expr, visit, map);
+    memo.set(expr, made);
+    return made;
+  };
+  return visit(root);
+}

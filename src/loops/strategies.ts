@@ -45,7 +45,6 @@ export type ScheduleOf = (length: number) => LoopSchedule;
 /** The plans of a loop rule, one level for each parameter value. */
 export class LoopLevels<R> implements BudgetLevels<R> {
   readonly aims = false;
-  readonly large = false;
   readonly costly = false;
   readonly count: number;
   readonly #groups: readonly LoopGroup[];
@@ -91,10 +90,6 @@ export class LoopLevels<R> implements BudgetLevels<R> {
     return this.#groups.reduce((ms, { isOpen, length, stepMs }) => {
       return ms + (isOpen ? 0 : stepMs * scheduleOf(length).advances);
     }, this.#base.predictedMs);
-  }
-
-  plansSoFar(level: number): readonly Candidate<R>[] {
-    return this.#plans.get(level) ?? [];
   }
 
   plansAt(level: number): readonly Candidate<R>[] {

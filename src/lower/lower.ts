@@ -438,6 +438,14 @@ function shuffleNests(c: Composer, node: Node): readonly UnplacedNest[] {
   return [{ kind: "shuffle", along, bits, operand: c.outputOperand(0) }];
 }
 
+function routineNest(c: Composer, node: Node, lower: Extract<AnyLowering, { kind: "routine" }>): UnplacedNest {
+  const context = c.context(node);
+  const nest = lower.nest(context, c.outputOperand(0));
+  const matrices = nest.loops.reduce((n, v) => n * v.extent, 1);
+  const { flops } = node.op.cost(context.inTypes, [context.outType], context.attrs, []);
+  return { ...nest, flops: flops / Math.max(1, matrices) };
+}
+
 function anchorNests(c: Composer, node: Node, target: LoweringTarget): readonly UnplacedNest[] {
   const lower = node.op.lower as AnyLowering;
   switch (lower.kind) {
@@ -461,6 +469,8 @@ function anchorNests(c: Composer, node: Node, target: LoweringTarget): readonly 
       return lower.nests(c, c.context(node), target.threads) as readonly UnplacedNest[];
     case "attend":
       return [attendNest(c, node, lower)];
+    case "routine":
+      return [...(lower.copies ? [copyNest(c, c.context(node))] : []), routineNest(c, node, lower)];
     default:
       throw new InternalError(`${node.op.name} has no kernel of its own; regions are inlined before lowering`);
   }

@@ -30,5 +30,5 @@ if (description) {
   const plans = new ProgramPlans(source, description, request, { ...NO_HOST, planStore });
   plans.choose();
   // no further search now; reports of the plan ask for it
-  if (memory.least) plans.leastKnownBytes();
+  if (memory.least) plans.minimumBudgetBytes();
 }

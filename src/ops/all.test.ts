@@ -9,7 +9,7 @@ function isOp(value: unknown): value is AnyOp {
 }
 
 const here = new URL(".", import.meta.url);
-const files = readdirSync(here).filter(
+const files = readdirSync(here, { recursive: true, encoding: "utf8" }).filter(
   (name) => name.endsWith(".ts") && !name.endsWith(".test.ts") && name !== "all.ts",
 );
 

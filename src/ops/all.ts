@@ -42,6 +42,14 @@ import {
 import { fft, irfft, rfft } from "./fft.ts";
 import { groupedMatmul, groupedOuter, permuteRows } from "./grouped.ts";
 import { gather, scatterAdd, scatterAddAlong, take } from "./indexing.ts";
+import { cholesky } from "./linalg/cholesky.ts";
+import { eigh } from "./linalg/eigh.ts";
+import { matrixExp } from "./linalg/matrix-exp.ts";
+import { pinv } from "./linalg/pinv.ts";
+import { qr } from "./linalg/qr.ts";
+import { determinant, inverse, solve } from "./linalg/solve.ts";
+import { svd } from "./linalg/svd.ts";
+import { triangularSolve } from "./linalg/triangular.ts";
 import { scan, whileLoop } from "./loops.ts";
 import { cos, erf, exp, expm1, gelu, log, log1p, pow, rsqrt, sigmoid, silu, sin, softplus, tan, tanh } from "./math.ts";
 import { matmul, matmulOnto } from "./matmul.ts";
@@ -179,6 +187,16 @@ export const allOps: readonly AnyOp[] = [
   cummin,
   // sort
   argsort,
+  cholesky,
+  triangularSolve,
+  solve,
+  inverse,
+  determinant,
+  qr,
+  eigh,
+  svd,
+  pinv,
+  matrixExp,
   searchsorted,
   // movement
   reshape,

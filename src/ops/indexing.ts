@@ -13,6 +13,7 @@ import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
 import { axisBehind, type BatchRule, type BatchSite, leading } from "../ir/batch.ts";
 import type { Build } from "../ir/build.ts";
+import type { OpFacts } from "../ir/facts.ts";
 import type { Value } from "../ir/graph.ts";
 import type { LowerContext, OpDef, Reference, Sample } from "../ir/op.ts";
 import { alongAll, type StripForms, sameAttrs } from "../ir/strips.ts";
@@ -261,10 +262,16 @@ export function requireUpdates(name: string, spec: PairSpec, inputs: readonly Te
   throw new TidemarkError("ShapeMismatch", summary, { help: "reshape, transpose or broadcast the updates" });
 }
 
-function adding(name: string, spec: PairSpec, reader: () => OpDef<ReadAttrs>): OpDef<AxisAttrs> {
+function adding(
+  name: string,
+  spec: PairSpec,
+  reader: () => OpDef<ReadAttrs>,
+  facts: OpFacts<AxisAttrs> = {},
+): OpDef<AxisAttrs> {
   const { pairing } = spec;
   return defineOp<AxisAttrs>({
     name,
+    facts,
     batch:
       spec === rows
         ? {
@@ -362,7 +369,7 @@ export const take: OpDef<ReadAttrs> = reading(
 );
 
 /** x with updates[a, i…, b] added to element [a, indices[i…], b]. */
-export const scatterAdd: OpDef<AxisAttrs> = adding("scatter_add", rows, () => take);
+export const scatterAdd: OpDef<AxisAttrs> = adding("scatter_add", rows, () => take, { addsRows: ({ axis }) => axis });
 
 /** One index for each element: y[a, i, b] = x[a, indices[a, i, b], b]. */
 export const gather: OpDef<ReadAttrs> = reading("gather", aligned, comparedIfOne);

@@ -64,3 +64,18 @@ export function samplesIn<A>(dtypes: readonly DType[], cases: readonly Case<A>[]
     })),
   );
 }
+
+/** Adds to the diagonals of a drawn input what its sample says. */
+export function addDiagonal(
+  { diagonal, inputs }: Sample<unknown>,
+  input: number,
+  elements: { [i: number]: number },
+): void {
+  const added = typeof diagonal === "number" ? [diagonal] : (diagonal ?? []);
+  const [by, shape] = [added[input] ?? 0, inputs[input]?.shape ?? []];
+  const [rows, columns] = [shape.at(-2) ?? 0, shape.at(-1) ?? 0];
+  if (by === 0) return;
+  for (let e = 0; e < elementsOf(shape); e++) {
+    if (Math.floor(e / columns) % rows === e % columns) elements[e] = (elements[e] ?? 0) + by;
+  }
+}

@@ -14,16 +14,20 @@ import type { Tensor } from "../trace/tensor.ts";
 import {
   COMMON_OPTIONS,
   type DecayOptions,
+  type LazyOptions,
   type Leaf,
   type Optimizer,
   type OptimizerOptions,
   optimizer,
   penalized,
+  penalizedRows,
+  type RowsRule,
   type Rule,
   requireRanges,
 } from "./optimizer.ts";
+import type { Table } from "./rows.ts";
 
-export interface AdamOptions extends OptimizerOptions, DecayOptions {
+export interface MomentOptions extends OptimizerOptions, DecayOptions {
   /** Decay rate of the mean of gradients; 0.9 by default. */
   readonly beta1?: number;
   /** Decay rate of the mean of squared gradients; 0.999 by default. */
@@ -32,13 +36,17 @@ export interface AdamOptions extends OptimizerOptions, DecayOptions {
   readonly eps?: number;
 }
 
+export interface AdamOptions extends MomentOptions, LazyOptions {}
+
 /** @internal */
-export const ADAM_OPTIONS: OptionKinds<AdamOptions> = {
+export const MOMENT_OPTIONS: OptionKinds<MomentOptions> = {
   ...COMMON_OPTIONS,
   beta1: "a number",
   beta2: "a number",
   eps: "a number",
 };
+
+const OPTIONS: OptionKinds<AdamOptions> = { ...MOMENT_OPTIONS, lazy: "a function" };
 
 interface Scalars {
   /** lr / (1 - β₁ᵗ). */
@@ -55,7 +63,7 @@ export function correction(beta: number, t: Tensor): Tensor {
 }
 
 function adamRule(name: string, options: AdamOptions, decoupled: boolean): Rule<Scalars> {
-  requireOptions(name, options, ADAM_OPTIONS);
+  requireOptions(name, options, OPTIONS);
   const { beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0 } = options;
   requireRanges(name, [
     ["beta1", beta1, 0, 1],
@@ -64,8 +72,22 @@ function adamRule(name: string, options: AdamOptions, decoupled: boolean): Rule<
     ["weightDecay", weightDecay, 0, Number.POSITIVE_INFINITY],
   ]);
   const shrinks = decoupled && weightDecay > 0;
+  const rows: RowsRule<Scalars> = {
+    isExact: false,
+    lazy: options.lazy,
+    update: (leaf, { stepSize, inverse, shrink }) => {
+      const g = decoupled ? leaf.grad : penalizedRows(leaf, options);
+      const m = (leaf.slots.m as Table).scale(beta1).add(mul(g, 1 - beta1));
+      const v = (leaf.slots.v as Table).scale(beta2).add(mul(square(g), 1 - beta2));
+      const denominator = add(mul(sqrt(v.rows()), inverse), eps);
+      const decayed =
+        shrinks && options.decays?.(leaf.path) !== false ? leaf.param.scale(shrink as Tensor | number) : leaf.param;
+      return { param: decayed.add(neg(mul(div(m.rows(), denominator), stepSize))), slots: { m, v } };
+    },
+  };
   return {
     name,
+    rows,
     slots: { m: 0, v: 0 },
     scalars: (rate, t) => ({
       stepSize: beta1 === 0 ? rate : div(rate, correction(beta1, t)),
@@ -103,7 +125,7 @@ export function adam(options: AdamOptions = {}): Optimizer {
 
 /** Adam with p ← p·(1 - lr·weightDecay) before the step; 0.01 by default. The rate is 0.001 by default. */
 export function adamw(options: AdamOptions = {}): Optimizer {
-  requireOptions("adamw", options, ADAM_OPTIONS);
+  requireOptions("adamw", options, OPTIONS);
   const weightDecay = options.weightDecay ?? 0.01;
   return optimizer(adamRule("adamw", { ...options, weightDecay }, true), options.lr ?? 0.001, options);
 }

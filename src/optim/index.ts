@@ -2,13 +2,13 @@
 
 export { type AdafactorOptions, adafactor } from "./adafactor.ts";
 export { type AdagradOptions, adagrad } from "./adagrad.ts";
-export { type AdamOptions, adam, adamw } from "./adam.ts";
+export { type AdamOptions, adam, adamw, type MomentOptions } from "./adam.ts";
 export { accumulate, ema } from "./average.ts";
 export { chain, clipByGlobalNorm, clipByValue, type GradientTransform, globalNorm } from "./clip.ts";
 export { lamb } from "./lamb.ts";
 export { type LbfgsOptions, lbfgs } from "./lbfgs.ts";
 export { type LionOptions, lion } from "./lion.ts";
-export type { DecayOptions, Optimizer, OptimizerOptions, OptimizerState } from "./optimizer.ts";
+export type { DecayOptions, LazyOptions, Optimizer, OptimizerOptions, OptimizerState } from "./optimizer.ts";
 export { type RmspropOptions, rmsprop } from "./rmsprop.ts";
 export {
   constant,

@@ -8,7 +8,7 @@ import type { TensorLike } from "../api/operands.ts";
 import { norm } from "../api/reduce.ts";
 import { requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import { ADAM_OPTIONS, type AdamOptions, correction } from "./adam.ts";
+import { correction, MOMENT_OPTIONS, type MomentOptions } from "./adam.ts";
 import { type Leaf, type Optimizer, optimizer, penalty, requireRanges } from "./optimizer.ts";
 
 interface Scalars {
@@ -26,8 +26,8 @@ function trustRatio(param: Tensor, step: Tensor): Tensor {
 }
 
 /** Options and defaults are those of Adam, except ε, which is 10⁻⁶; the rate is 0.001 by default. */
-export function lamb(options: AdamOptions = {}): Optimizer {
-  requireOptions("lamb", options, ADAM_OPTIONS);
+export function lamb(options: MomentOptions = {}): Optimizer {
+  requireOptions("lamb", options, MOMENT_OPTIONS);
   const { lr = 0.001, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weightDecay = 0 } = options;
   requireRanges("lamb", [
     ["beta1", beta1, 0, 1],

@@ -18,6 +18,7 @@ import { numberOf, type Tensor } from "../trace/tensor.ts";
 import { asFunction, atOneLine, inPhase } from "../trace/trace.ts";
 import { type Flat, flatten, flattenLike, type Tree, unflatten } from "../trace/tree.ts";
 import type { GradientTransform } from "./clip.ts";
+import { rowGradientOf, Table } from "./rows.ts";
 import type { LearningRate } from "./schedules.ts";
 
 export interface OptimizerState<P extends Tree = Tree> {
@@ -51,6 +52,14 @@ export interface DecayOptions {
   readonly decays?: (path: string) => boolean;
 }
 
+export interface LazyOptions {
+  /**
+   * Tables of which only the rows that a step looks up are updated, by path (`params.table`); none by default. Moments and weight
+   * decay of the other rows wait until they are looked up. The whole step has to be one compiled function.
+   */
+  readonly lazy?: (path: string) => boolean;
+}
+
 /** @internal */
 export const COMMON_OPTIONS: OptionKinds<OptimizerOptions & DecayOptions> = {
   lr: "a number or a function",
@@ -66,6 +75,30 @@ export interface Leaf {
   readonly param: Tensor;
   readonly grad: Tensor;
   readonly slots: Readonly<Record<string, Tensor>>;
+}
+
+/** A parameter of which some rows are updated. */
+export interface RowsLeaf {
+  readonly path: string;
+  readonly param: Table;
+  /** Of the rows. */
+  readonly grad: Tensor;
+  readonly slots: Readonly<Record<string, Table>>;
+}
+
+/** The same after the update. */
+export interface UpdatedRows {
+  readonly param: Table;
+  readonly slots: Readonly<Record<string, Table>>;
+}
+
+/** Updates of rows. */
+export interface RowsRule<C> {
+  /** The update of a row whose gradient is 0 changes nothing: updating rows alone has the bits of updating all. */
+  readonly isExact: boolean;
+  /** Which parameters are to be updated so in any case. */
+  readonly lazy: ((path: string) => boolean) | undefined;
+  update(leaf: RowsLeaf, scalars: C): UpdatedRows;
 }
 
 /** The parameter and its slots after the update. */
@@ -84,6 +117,8 @@ export interface Rule<C> {
   /** @param t the number of this update, from 1, in the element type of the parameters */
   scalars(rate: Tensor | number, t: Tensor): C;
   update(leaf: Leaf, scalars: C): UpdatedLeaf;
+  /** Where it can update some rows of a table alone. */
+  readonly rows?: RowsRule<C>;
 }
 
 /** Throws unless numbers are within bounds: `[name, value, lo, hi]`, the upper bound not included. @internal */
@@ -98,6 +133,12 @@ export function requireRanges(name: string, ranges: readonly (readonly [string, 
 /** The gradient with weight decay as a penalty: g + λ·p. @internal */
 export function penalized(leaf: Leaf, options: DecayOptions): Tensor {
   return penalty(leaf, leaf.grad, options);
+}
+
+/** The same of rows. @internal */
+export function penalizedRows({ path, param, grad }: RowsLeaf, options: DecayOptions): Tensor {
+  const { weightDecay = 0, decays } = options;
+  return weightDecay === 0 || decays?.(path) === false ? grad : add(grad, mul(param.rows(), weightDecay));
 }
 
 /** Anything + λ·p. @internal */
@@ -135,6 +176,35 @@ function requireMatch(name: string, path: string, param: Tensor, grad: Tensor): 
   );
 }
 
+/** Look-ups of a table, and rows of it for each, up to which and from which on updating rows alone is less work than updating all. */
+const MOST_LOOKUPS = 4;
+const ROWS_FOR_EACH = 2;
+
+/** The update of the rows that were looked up; null where all of the parameter is updated. */
+function updatedRows<C>({ name, rows: rule }: Rule<C>, leaf: Leaf, scalars: () => C): UpdatedLeaf | null {
+  if (!rule) return null;
+  const { path, param, grad } = leaf;
+  const wanted = rule.lazy?.(path) === true;
+  if (!wanted && !rule.isExact) return null;
+  const found = rowGradientOf(param, grad);
+  if (!found) {
+    if (!wanted) return null;
+    fail(
+      "InvalidArgument",
+      `${name}: ${path} is lazy, and its gradient is not made by look-ups of its rows`,
+      "compile the whole step, look the table up by take or an embedding along axis 0 alone, and clip no gradients",
+    );
+  }
+  const { rows, lookups } = found;
+  const pays = lookups <= MOST_LOOKUPS && rows.elements * ROWS_FOR_EACH <= at(param.shape, 0);
+  if (!wanted && !pays) return null;
+  const tables = Object.entries(leaf.slots).map(([slot, tensor]) => [slot, new Table(tensor, rows)] as const);
+  const given = { path, param: new Table(param, rows), grad: found.grad, slots: Object.fromEntries(tables) };
+  const next = rule.update(given, scalars());
+  const slots = Object.entries(next.slots).map(([slot, table]) => [slot, table.tensor] as const);
+  return { param: next.param.tensor, slots: Object.fromEntries(slots) };
+}
+
 /** A rate for parameters of an element type; a number takes the type of its operand. */
 function rateIn(rate: Tensor | number, dtype: DType): Tensor | number {
   return typeof rate === "number" ? rate : (numberOf(rate)?.as(dtype) ?? cast(rate, dtype));
@@ -168,7 +238,8 @@ export function optimizer<C>(rule: Rule<C>, lr: LearningRate, { clip, trains }: 
       requireMatch(rule.name, path, param, grad);
       const leafSlots = Object.fromEntries(slotNames.map((slot, s) => [slot, at(at(slots, s), i)]));
       if (trains?.(path) === false) return { param, slots: leafSlots };
-      return rule.update({ path, param, grad, slots: leafSlots }, scalars(param.dtype));
+      const leaf: Leaf = { path, param, grad, slots: leafSlots };
+      return updatedRows(rule, leaf, () => scalars(param.dtype)) ?? rule.update(leaf, scalars(param.dtype));
     });
     const rebuild = (of: (leaf: UpdatedLeaf) => Tensor): P => unflatten(flat.def, leaves.map(of)) as P;
     return {

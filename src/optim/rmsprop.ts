@@ -1,20 +1,24 @@
 /** @file RMSprop (T. Hinton, lecture 6 of Neural networks for machine learning, 2012): steps over a fading root mean square. */
-import { add, div, mul, sqrt, square, sub } from "../api/elementwise.ts";
+import { add, div, mul, neg, sqrt, square, sub } from "../api/elementwise.ts";
 import type { TensorLike } from "../api/operands.ts";
-import { type OptionKinds, requireOptions } from "../trace/arguments.ts";
+import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import {
   COMMON_OPTIONS,
   type DecayOptions,
+  type LazyOptions,
   type Leaf,
   type Optimizer,
   type OptimizerOptions,
   optimizer,
   penalized,
+  penalizedRows,
+  type RowsRule,
   requireRanges,
 } from "./optimizer.ts";
+import type { Table } from "./rows.ts";
 
-export interface RmspropOptions extends OptimizerOptions, DecayOptions {
+export interface RmspropOptions extends OptimizerOptions, DecayOptions, LazyOptions {
   /** Decay rate of the mean of squares; 0.99 by default. */
   readonly alpha?: number;
   /** 1e-8 by default. */
@@ -27,6 +31,7 @@ export interface RmspropOptions extends OptimizerOptions, DecayOptions {
 
 const OPTIONS: OptionKinds<RmspropOptions> = {
   ...COMMON_OPTIONS,
+  lazy: "a function",
   alpha: "a number",
   eps: "a number",
   momentum: "a number",
@@ -54,6 +59,20 @@ export function rmsprop(options: RmspropOptions = {}): Optimizer {
     const param = sub(leaf.param, mul(velocity ?? scaled, rate));
     return { param, slots: { squares, ...(mean ? { mean } : {}), ...(velocity ? { velocity } : {}) } };
   };
+  const rows: RowsRule<TensorLike> = {
+    isExact: false,
+    lazy: options.lazy,
+    update: (leaf, rate) => {
+      const g = penalizedRows(leaf, options);
+      const squares = (leaf.slots.squares as Table).scale(alpha).add(mul(square(g), 1 - alpha));
+      const step = mul(div(g, add(sqrt(squares.rows()), eps)), rate);
+      return { param: leaf.param.add(neg(step)), slots: { squares } };
+    },
+  };
+  if (options.lazy && (momentum > 0 || centered)) {
+    const summary = `rmsprop: lazy with ${momentum > 0 ? "momentum, which moves rows that are not looked up" : "centered"}`;
+    fail("InvalidArgument", summary, "leave out one of them");
+  }
   const slots = { squares: 0, ...(centered ? { mean: 0 } : {}), ...(momentum > 0 ? { velocity: 0 } : {}) };
-  return optimizer({ name: "rmsprop", slots, scalars: (rate) => rate, update }, lr, options);
+  return optimizer({ name: "rmsprop", slots, scalars: (rate) => rate, update, rows }, lr, options);
 }

@@ -1,30 +1,39 @@
 /** @file Stochastic gradient descent, with momentum as PyTorch defines it: the velocity is not scaled by the rate. */
-import { add, mul, sub } from "../api/elementwise.ts";
+import { add, mul, neg, sub } from "../api/elementwise.ts";
 import type { TensorLike } from "../api/operands.ts";
 import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import {
   COMMON_OPTIONS,
   type DecayOptions,
+  type LazyOptions,
   type Leaf,
   type Optimizer,
   type OptimizerOptions,
   optimizer,
   penalized,
+  penalizedRows,
+  type RowsRule,
   requireRanges,
 } from "./optimizer.ts";
 
-export interface SgdOptions extends OptimizerOptions, DecayOptions {
+export interface SgdOptions extends OptimizerOptions, DecayOptions, LazyOptions {
   /** The momentum coefficient; 0 by default, which needs no slot. */
   readonly momentum?: number;
   /** Look ahead along the velocity. */
   readonly nesterov?: boolean;
 }
 
-const OPTIONS: OptionKinds<SgdOptions> = { ...COMMON_OPTIONS, momentum: "a number", nesterov: "a boolean" };
+const OPTIONS: OptionKinds<SgdOptions> = {
+  ...COMMON_OPTIONS,
+  lazy: "a function",
+  momentum: "a number",
+  nesterov: "a boolean",
+};
 
 /**
- * v ← μ·v + g, p ← p - lr·v; with nesterov p ← p - lr·(g + μ·v).
+ * v ← μ·v + g, p ← p - lr·v; with nesterov p ← p - lr·(g + μ·v). Without momentum and decay, large tables that a compiled step looks
+ * up are updated row by row.
  *
  * @example
  * import { grad, tensor } from "tidemark";
@@ -50,6 +59,19 @@ export function sgd(options: SgdOptions = {}): Optimizer {
     const direction = nesterov ? add(g, mul(velocity, momentum)) : velocity;
     return { param: sub(leaf.param, mul(direction, rate)), slots: { velocity } };
   };
+  const rows: RowsRule<TensorLike> = {
+    isExact: weightDecay === 0,
+    lazy: options.lazy,
+    update: (leaf, rate) => ({ param: leaf.param.add(neg(mul(penalizedRows(leaf, options), rate))), slots: {} }),
+  };
+  if (options.lazy && momentum > 0) {
+    fail(
+      "InvalidArgument",
+      "sgd: lazy with momentum, which moves rows that are not looked up",
+      "leave out one of them",
+    );
+  }
   const slots: Readonly<Record<string, number>> = momentum === 0 ? {} : { velocity: 0 };
-  return optimizer({ name: "sgd", slots, scalars: (rate) => rate, update }, lr, options);
+  const rule = { name: "sgd", slots, scalars: (rate: TensorLike) => rate, update };
+  return optimizer(momentum === 0 ? { ...rule, rows } : rule, lr, options);
 }

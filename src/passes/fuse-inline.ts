@@ -39,7 +39,7 @@ interface Inlined {
 /** These anchors read an element of an input several times, and compute what is in front of them as often. */
 export function packs(node: Node): boolean {
   const { kind } = node.op.lower;
-  return kind === "contract" || kind === "attend";
+  return kind === "contract" || kind === "attend" || kind === "routine";
 }
 
 /** Work an element of a node's result. */

@@ -46,7 +46,6 @@ export class SolvedFamily<R> extends PlanFamily<R> {
   readonly #options: FamilyOptions;
   readonly #others: readonly PlanFamily<R>[];
   readonly #solved = new Map<number, Solved<R>>();
-  readonly #isLarge: boolean;
   #least: Candidate<R> | undefined;
 
   /** `others`: families of the same program whose plans are this one's too. */
@@ -62,7 +61,6 @@ export class SolvedFamily<R> extends PlanFamily<R> {
     this.#realise = realise;
     this.#options = options;
     this.#others = others;
-    this.#isLarge = levels.large;
   }
 
   #solve(budgetBytes: number): Solved<R> {
@@ -112,11 +110,6 @@ export class SolvedFamily<R> extends PlanFamily<R> {
     const best = (): Candidate<R> => this.#others.map((family) => family.least()).reduce(smaller, this.base);
     this.#least ??= this.#below(best(), () => true);
     return this.#least;
-  }
-
-  override leastKnown(): Candidate<R> {
-    if (!this.#isLarge) return this.least();
-    return this.#others.map((family) => family.leastKnown()).reduce(smaller, this.base);
   }
 
   /** The smallest plan that is allowed and lies below one of the others', by bisection; what is proven of it takes the solver. */

@@ -10,6 +10,7 @@
  */
 import { byteLength, type TensorType } from "../ir/type.ts";
 import { ArrayStorage, type TensorStorage } from "../trace/storage.ts";
+import { BorrowedStorage } from "./borrowed.ts";
 import type { DeviceMemory } from "./device.ts";
 import { type Elements, elementsAt, notReadable, readElements, writeElements } from "./executable.ts";
 import { PendingStorage, ResidentStorage } from "./resident.ts";
@@ -34,9 +35,23 @@ export class Arena {
   /** Constants that had to make room and may have been donated elsewhere since: what they were. */
   readonly #aside = new Map<TensorStorage, TensorStorage>();
   #tenant: Tenant | null = null;
+  /** Results stay here until the next run. */
+  readonly #lends: boolean;
+  #runs = 0;
 
-  constructor(memory: DeviceMemory) {
+  constructor(memory: DeviceMemory, lends = false) {
     this.memory = memory;
+    this.#lends = lends && memory.bytesAt !== undefined;
+  }
+
+  /** How often a program has run here. */
+  get runs(): number {
+    return this.#runs;
+  }
+
+  /** A program runs from now on; its arguments have been read. */
+  begin(): void {
+    this.#runs += 1;
   }
 
   get readsAtOnce(): boolean {
@@ -46,6 +61,13 @@ export class Arena {
   /** A copy of the elements at an address. */
   read(type: TensorType, address: number): Elements {
     return readElements(this.memory, type, address);
+  }
+
+  /** The elements at an address themselves. */
+  view(type: TensorType, address: number): Elements {
+    const bytes = this.memory.bytesAt?.(address, byteLength(type));
+    if (!bytes) throw notReadable(type);
+    return elementsAt(bytes.buffer as ArrayBuffer, type, bytes.byteOffset);
   }
 
   /** Writes the elements at an address into an array of the same type. */
@@ -68,6 +90,11 @@ export class Arena {
   result(type: TensorType, address: number): TensorStorage {
     if (!this.memory.readInto) return new PendingStorage(type, this.fetch(type, address));
     return new ArrayStorage(type.dtype, type.shape, this.read(type, address));
+  }
+
+  /** A result of the last run as the function's caller has it. */
+  output(type: TensorType, address: number): TensorStorage {
+    return this.#lends ? new BorrowedStorage(type, this, address) : this.result(type, address);
   }
 
   /** Whether a constant is at an address. */
@@ -98,14 +125,15 @@ export class Arena {
     return storage;
   }
 
-  /** A program is about to run: what lives where it has no slot for it is moved out. */
-  enter(tenant: Tenant): void {
-    if (this.#tenant === tenant) return;
+  /** A program is about to run: what lives where it has no slot for it is moved out. Whether it also was the last that ran. */
+  enter(tenant: Tenant): boolean {
+    if (this.#tenant === tenant) return true;
     this.#tenant = tenant;
     for (const [address, { bytes }] of this.#residents) {
       if (address >= tenant.height || tenant.slots.get(address) === bytes) continue;
       this.vacate(address);
     }
+    return false;
   }
 
   /** An address is needed for something else: a tensor there goes on in an array of its own. */
@@ -125,6 +153,7 @@ export class Arena {
   clear(): void {
     for (const address of [...this.#residents.keys()]) this.vacate(address);
     this.#aside.clear();
+    this.begin();
     this.#tenant = null;
   }
 }

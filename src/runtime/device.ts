@@ -27,6 +27,8 @@ export interface DeviceMemory {
   read(address: number, bytes: number): Promise<Uint8Array>;
   /** The same without waiting, into an array of the caller's; null where the device has no such thing. */
   readonly readInto: ((address: number, into: Uint8Array) => void) | null;
+  /** The bytes themselves, where the host sees them. */
+  bytesAt?(address: number, bytes: number): Uint8Array;
   fill(address: number, bytes: number, value: number): void;
   /** Within the memory; the two do not overlap. */
   copy(to: number, from: number, bytes: number): void;

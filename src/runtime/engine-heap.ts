@@ -6,6 +6,7 @@
  *   plan, emit  (heap stays small) ──→ first run: what planning left is collected ──→ the arena is written
  *
  * So the most that is resident is the larger of the two, and not their sum. Planning takes the same processor time either way.
+ * Most of the time before the first step would be spent on optimizing code that runs once; so the engine is told to wait for longer.
  * Figures: docs/decisions/0031-resident-memory.md.
  */
 
@@ -29,18 +30,24 @@ interface NodeProcess {
 /** Bytes below which what planning left is not worth a collection. */
 const LEAST_GROWTH = 6 * 2 ** 20;
 
-/** Flags of V8 by what they are while a program is made, and otherwise, from which Node on. */
-const FLAGS: readonly (readonly [during: string, otherwise: string, since: number])[] = [
+/** A flag of V8 while a program is made, and otherwise; from which Node on, and up to which. */
+type Flag = readonly [during: string, otherwise: string, since: number, until: number];
+
+const FLAGS: readonly Flag[] = [
   // the young generation does not grow
-  ["--semi-space-growth-factor=1", "--semi-space-growth-factor=2", 0],
+  ["--semi-space-growth-factor=1", "--semi-space-growth-factor=2", 0, Infinity],
   // the old one is collected when it has grown by this much in a hundred, not when it is several times as large
-  ["--heap-growing-percent=30", "--heap-growing-percent=0", 0],
+  ["--heap-growing-percent=30", "--heap-growing-percent=0", 0, Infinity],
   // the compiler in the middle takes tens of megabytes to make machine code of what plans
-  ["--no-maglev", "--maglev", 24],
+  ["--no-maglev", "--maglev", 24, Infinity],
+  // most of what plans runs for less time than it takes to optimize it: functions wait longer for it
+  ["--interrupt-budget=400000", "--interrupt-budget=67584", 20, 21],
+  ["--invocation-count-for-turbofan=15000", "--invocation-count-for-turbofan=3000", 22, Infinity],
 ];
 
 /** Where the user has set such flags, they are left as they are. */
-const DECIDED = /semi[-_]space|heap[-_]growing|max[-_]heap|expose[-_]gc|maglev|jitless/;
+const DECIDED =
+  /semi[-_]space|heap[-_]growing|max[-_]heap|expose[-_]gc|maglev|jitless|interrupt[-_]budget|invocation[-_]count/;
 
 const nodeProcess = (): NodeProcess | undefined => (globalThis as { readonly process?: NodeProcess }).process;
 
@@ -56,7 +63,7 @@ function findEngine(): Engine | null {
   if (node?.versions?.bun || node?.versions?.deno) return null;
   const given = [...(node?.execArgv ?? []), node?.env?.NODE_OPTIONS ?? ""].join(" ");
   const major = Number.parseInt(node?.versions?.node ?? "0", 10);
-  const flags = FLAGS.filter(([, , since]) => major >= since);
+  const flags = FLAGS.filter(([, , since, until]) => major >= since && major <= until);
   const [v8, vm] = ["node:v8", "node:vm"].map((name) => node?.getBuiltinModule?.(name));
   return v8 && vm && !DECIDED.test(given) ? { v8: v8 as V8, vm: vm as Vm, flags } : null;
 }

@@ -13,27 +13,27 @@ export abstract class HostMemory implements DeviceMemory {
     return this.buffer.byteLength;
   }
 
-  #at(address: number, bytes: number): Uint8Array {
+  bytesAt(address: number, bytes: number): Uint8Array {
     return new Uint8Array(this.buffer, this.start + address, bytes);
   }
 
   write(address: number, bytes: number, fill: (into: Uint8Array) => void): void {
-    fill(this.#at(address, bytes));
+    fill(this.bytesAt(address, bytes));
   }
 
   readInto(address: number, into: Uint8Array): void {
-    into.set(this.#at(address, into.length));
+    into.set(this.bytesAt(address, into.length));
   }
 
   read(address: number, bytes: number): Promise<Uint8Array> {
-    return Promise.resolve(this.#at(address, bytes).slice());
+    return Promise.resolve(this.bytesAt(address, bytes).slice());
   }
 
   fill(address: number, bytes: number, value: number): void {
-    this.#at(address, bytes).fill(value);
+    this.bytesAt(address, bytes).fill(value);
   }
 
   copy(to: number, from: number, bytes: number): void {
-    this.#at(to, bytes).set(this.#at(from, bytes));
+    this.bytesAt(to, bytes).set(this.bytesAt(from, bytes));
   }
 }

@@ -16,6 +16,8 @@ interface Home {
   /** Whether elements can be read without waiting. */
   readonly readsAtOnce: boolean;
   read(type: TensorType, address: number): Elements;
+  /** The elements themselves. */
+  view(type: TensorType, address: number): Elements;
   readInto(type: TensorType, address: number, into: Elements): void;
   fetch(type: TensorType, address: number): Promise<Elements>;
   /** Of a result, in an array of its own. */
@@ -89,6 +91,11 @@ export class ResidentStorage implements TensorStorage {
 
   copy(): Elements {
     return this.#state.kind === "resident" && !this.#fetched ? this.read() : this.read().slice();
+  }
+
+  borrow(): Elements {
+    const state = this.#state;
+    return state.kind === "resident" && state.home.readsAtOnce ? state.home.view(this, state.address) : this.read();
   }
 
   async fetch(): Promise<Elements> {

@@ -2,6 +2,7 @@
  * @file The code of a program for WebAssembly, apart from loading it: the bytes are the same wherever they are generated, so a
  * worker may do it (api/compile-worker.ts).
  */
+import type { WinogradUse } from "../codegen/cpu/winograd-choice.ts";
 import type { PlacedProgram } from "../codegen/placed.ts";
 import { MOST_PAGES } from "../codegen/wasm/encoder.ts";
 import { emitProgram, pagesOf, type WasmModule } from "../codegen/wasm/program.ts";
@@ -12,6 +13,8 @@ export interface WasmCodeOptions {
   /** Whether products use fused multiply-add. */
   readonly fma: boolean;
   readonly threads: number;
+  /** Default: where it pays; null: never. */
+  readonly winograd?: WinogradUse | null | undefined;
   /** For tests: 0 shares all calls. */
   readonly shareFrom?: number | undefined;
   /** Steps can be run one by one. */
@@ -21,7 +24,7 @@ export interface WasmCodeOptions {
 }
 
 export function wasmCode(placed: PlacedProgram, options: WasmCodeOptions): WasmModule {
-  const { fma, threads, shareFrom, stepwise, sharesMemory } = options;
+  const { fma, threads, winograd: use = "paying", shareFrom, stepwise, sharesMemory } = options;
   const height = placed.base + placed.plan.height;
   const start = threads > 1 ? teamBytes(threads) : 0;
   if (pagesOf(start + height) > MOST_PAGES) {
@@ -29,7 +32,8 @@ export function wasmCode(placed: PlacedProgram, options: WasmCodeOptions): WasmM
   }
   const emit = (threads: number, from: number | undefined): WasmModule => {
     const shared = from === undefined ? {} : { shareFrom: from };
-    return emitProgram(placed.kernels, placed.copies, height, { fma, stepwise, threads, ...shared });
+    const winograd = use ?? undefined;
+    return emitProgram(placed.kernels, placed.copies, height, { fma, winograd, stepwise, threads, ...shared });
   };
   if (threads === 1) return emit(1, undefined);
   // Step by step the caller is alone.

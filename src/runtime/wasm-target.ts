@@ -3,6 +3,7 @@
  * thread there is nothing to wait for; with several (wasm-threads.ts) the same nests are cut into pieces.
  */
 import { invariant } from "../base/invariant.ts";
+import type { WinogradUse } from "../codegen/cpu/winograd-choice.ts";
 import type { PlacedProgram } from "../codegen/placed.ts";
 import { LARGEST_ARENA_BYTES, wasmDescription } from "../codegen/wasm/description.ts";
 import { MOST_PAGES } from "../codegen/wasm/encoder.ts";
@@ -21,6 +22,8 @@ export interface WasmRequest extends TargetRequest {
   readonly workers?: WorkerPool;
   /** For tests: 0 shares all calls. */
   readonly shareFrom?: number;
+  /** Convolutions computed by Winograd's algorithm; default: where it pays, null: none. */
+  readonly winograd?: WinogradUse | null;
 }
 
 /** The threads that share a memory. */
@@ -114,9 +117,9 @@ function machineOf(
 }
 
 function load(placed: PlacedProgram, fma: boolean, request: WasmRequest, options: LoadOptions): Machine {
-  const { threads = 1, shareFrom } = request;
+  const { threads = 1, shareFrom, winograd } = request;
   const { stepwise, memory } = options;
-  const code = wasmCode(placed, { fma, threads, shareFrom, stepwise, sharesMemory: memory !== undefined });
+  const code = wasmCode(placed, { fma, threads, winograd, shareFrom, stepwise, sharesMemory: memory !== undefined });
   const arena = memoryFor({ code, arenaBytes: placed.base + placed.plan.height, request, options });
   const module = moduleFrom(code.bytes);
   return machineOf(code, arena, module, instanceOf(module, importsOf(arena)));
@@ -135,9 +138,9 @@ const SLOW =
 
 /** WebAssembly with or without fused multiply-add; by default as the engine can. */
 export function wasmTarget(fma: boolean = detectFeatures().relaxedMadd, request: WasmRequest = {}): Target {
-  const { threads = 1 } = request;
+  const { threads = 1, winograd } = request;
   return {
-    description: wasmDescription(fma, threads),
+    description: wasmDescription(fma, { threads, winograd }),
     threads,
     code: "WebAssembly",
     uses: fma ? "vectors and fused multiply-add" : SLOW,

@@ -17,6 +17,8 @@ export interface TensorStorage {
   read(): TypedArray;
   /** The elements in a new array, where they are not in one. */
   copy?(): TypedArray;
+  /** The elements where they are, without a copy; the caller must not write to them, and they change with the next run. */
+  borrow?(): TypedArray;
   /** The elements, after they were copied from their device; storage without `fetch` is read at once. */
   fetch?(): Promise<TypedArray>;
   /** Writes the elements without making an array of them first, where that can be done. */

@@ -1,6 +1,6 @@
 
-
-static NOINLINE void tide_kernel_0(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2, f32 *s_3) {
+// section: function
+FUNCTION void tide_kernel_0(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2, f32 *s_3) {
   for (idx i0_4 = lo; i0_4 < hi; i0_4 += 8) {
     const f32x8 t_5 = f32x8_load(s_1 + (i0_4));
     const f32x8 t_6 = (t_5 * f32x8_of(0.5f));
@@ -61,13 +61,15 @@ static NOINLINE void tide_kernel_0(idx lo, idx hi, int thread, f32 *s_1, f32 *s_
     f32x8_store(s_3 + (i0_4), t_59);
   }
 
-static NOINLINE void tide_kernel_1(idx lo, idx hi, int thread, f32 *s_1) {
+// section: function rare
+FUNCTION void tide_kernel_1(idx lo, idx hi, int thread, f32 *s_1) {
   for (idx i0_2 = lo; i0_2 < hi; i0_2 += 8) {
     const f32x8 t_3 = f32x8_of(1.0f);
     f32x8_store(s_1 + (i0_2), t_3);
   }
 
-static NOINLINE void tide_kernel_2(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2, f32 *s_3) {
+// section: function
+FUNCTION void tide_kernel_2(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2, f32 *s_3) {
   for (idx i0_4 = lo; i0_4 < hi; i0_4 += 8) {
     const f32x8 t_5 = f32x8_load(s_1 + (i0_4));
     const f32x8 t_6 = f32x8_load(s_2 + (i0_4));

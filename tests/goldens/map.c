@@ -1,6 +1,6 @@
 
-
-static NOINLINE void tide_kernel_0(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2, f32 *s_3) {
+// section: function
+FUNCTION void tide_kernel_0(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2, f32 *s_3) {
   for (idx unit_4 = lo; unit_4 < hi; unit_4++) {
     const idx i0_5 = unit_4;
      {

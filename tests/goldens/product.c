@@ -1,12 +1,14 @@
 
-
+// section: inline
 typedef f32 tide_f32x8 __attribute__((vector_size(32)));
 typedef f32 tide_f32x8u __attribute__((vector_size(32), aligned(4), may_alias));
 
+// section: inline
 typedef f32 tide_f32x4 __attribute__((vector_size(16)));
 typedef f32 tide_f32x4u __attribute__((vector_size(16), aligned(4), may_alias));
 
-static __attribute__((noinline)) void tide_tile_f32_6x4_r8_s1_v4(const f32 *restrict s, const f32 *restrict v, const int *restrict sAt, const int *restrict vAt, idx depth, f32 *restrict c, idx ldc, int more) {
+// section: function
+FUNCTION void tide_tile_f32_6x4_r8_s1_v4(const f32 *restrict s, const f32 *restrict v, const int *restrict sAt, const int *restrict vAt, idx depth, f32 *restrict c, idx ldc, int more) {
   tide_f32x4 c0_0 = {0};
   tide_f32x4 c1_0 = {0};
   tide_f32x4 c2_0 = {0};
@@ -38,7 +40,8 @@ static __attribute__((noinline)) void tide_tile_f32_6x4_r8_s1_v4(const f32 *rest
   *(tide_f32x4u *)(c + 4 * ldc + 0) = c4_0;
   *(tide_f32x4u *)(c + 5 * ldc + 0) = c5_0;
 
-static __attribute__((noinline)) void tide_tile_f32_4x4_r1_s8_v4(const f32 *restrict s, const f32 *restrict v, const int *restrict sAt, const int *restrict vAt, idx depth, f32 *restrict c, idx ldc, int more) {
+// section: function
+FUNCTION void tide_tile_f32_4x4_r1_s8_v4(const f32 *restrict s, const f32 *restrict v, const int *restrict sAt, const int *restrict vAt, idx depth, f32 *restrict c, idx ldc, int more) {
   tide_f32x4 c0_0 = {0};
   tide_f32x4 c1_0 = {0};
   tide_f32x4 c2_0 = {0};
@@ -62,7 +65,8 @@ static __attribute__((noinline)) void tide_tile_f32_4x4_r1_s8_v4(const f32 *rest
   *(tide_f32x4u *)(c + 2 * ldc + 0) = c2_0;
   *(tide_f32x4u *)(c + 3 * ldc + 0) = c3_0;
 
-static NOINLINE void tide_kernel_0(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2, f32 *s_3, f32 *s_4, f32 *s_5, f32 *s_6) {
+// section: function
+FUNCTION void tide_kernel_0(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2, f32 *s_3, f32 *s_4, f32 *s_5, f32 *s_6) {
   f32 tile[32] __attribute__((aligned(64))) = {0};
   for (idx unit = lo; unit < hi;) {
     const idx batch = unit / 1, u0 = unit - batch * 1;
@@ -107,7 +111,8 @@ static NOINLINE void tide_kernel_0(idx lo, idx hi, int thread, f32 *s_1, f32 *s_
     }
   }
 
-static NOINLINE void tide_kernel_1(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2, f32 *s_3, f32 *s_4, f32 *s_5) {
+// section: function
+FUNCTION void tide_kernel_1(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2, f32 *s_3, f32 *s_4, f32 *s_5) {
   f32 *const w_panel = s_5 + (idx)thread * 32;
   f32 tile[24] __attribute__((aligned(64))) = {0};
   for (idx unit = lo; unit < hi;) {
@@ -167,7 +172,8 @@ static NOINLINE void tide_kernel_1(idx lo, idx hi, int thread, f32 *s_1, f32 *s_
     }
   }
 
-static NOINLINE void tide_kernel_2(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2) {
+// section: function
+FUNCTION void tide_kernel_2(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2) {
   f32x8 acc_3[2];
   for (int u = 0; u < 2; u++) { acc_3[u] = f32x8_of(0.0f); }
   for (idx r_4 = 0; r_4 < 16; r_4 += 16) {

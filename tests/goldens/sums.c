@@ -1,6 +1,6 @@
 
-
-static NOINLINE void tide_kernel_0(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2) {
+// section: function
+FUNCTION void tide_kernel_0(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2) {
   for (idx unit_3 = lo; unit_3 < hi; unit_3++) {
     const idx i0_4 = unit_3;
     f32x8 acc_5[2];
@@ -44,41 +44,42 @@ static NOINLINE void tide_kernel_0(idx lo, idx hi, int thread, f32 *s_1, f32 *s_
     s_2[i0_4] = sum_24[0];
   }
 
-static NOINLINE void tide_kernel_1(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2) {
+// section: function
+FUNCTION void tide_kernel_1(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2, f32 *s_3, f32 *s_4, f32 *s_5, f32 *s_6, f32 *s_7) {
+  for (idx i0_8 = lo; i0_8 < (hi < 16 ? hi : 16); i0_8 += 8) {
+    const f32x8 t_9 = f32x8_load(s_1 + (i0_8));
+    const f32x8 t_10 = (f32x8_of(0.0f) + t_9);
+    const f32x8 t_11 = f32x8_load(s_2 + (i0_8));
+    const f32x8 t_12 = (t_10 + t_11);
+    const f32x8 t_13 = f32x8_load(s_3 + (i0_8));
+    const f32x8 t_14 = (t_12 + t_13);
+    const f32x8 t_15 = f32x8_load(s_4 + (i0_8));
+    const f32x8 t_16 = (t_14 + t_15);
+    const f32x8 t_17 = f32x8_load(s_5 + (i0_8));
+    const f32x8 t_18 = (t_16 + t_17);
+    const f32x8 t_19 = f32x8_load(s_6 + (i0_8));
+    const f32x8 t_20 = (t_18 + t_19);
+    f32x8_store(s_7 + (i0_8), t_20);
+  }
   if (hi == 20) {
-    for (idx column_3 = lo; column_3 < (hi < 16 ? hi : 16); column_3 += 8) {
-      f32x8 acc_4[1];
-      acc_4[0] = f32x8_of(0.0f);
-      for (idx r0_5 = 0; r0_5 < 6; r0_5++) {
-         {
-          const idx i0_6 = column_3;
-          const f32x8 t_7 = f32x8_load(s_1 + (i0_6 + 20 * r0_5));
-          acc_4[0] = (acc_4[0] + t_7);
-        }
-      }
-       {
-        const idx i0_8 = column_3;
-        f32x8_store(s_2 + (i0_8), acc_4[0]);
-      }
-    }
-     {
-      f32x8 acc_9[1];
-      acc_9[0] = f32x8_of(0.0f);
-      for (idx r0_10 = 0; r0_10 < 6; r0_10++) {
-         {
-          const idx i0_11 = 16;
-          const f32x8 t_12 = f32x8_load_first(s_1 + (i0_11 + 20 * r0_10), 4);
-          acc_9[0] = (acc_9[0] + t_12);
-        }
-      }
-       {
-        const idx i0_13 = 16;
-        f32x8_store_first(s_2 + (i0_13), acc_9[0], 4);
-      }
-    }
+    const idx i0_21 = 16;
+    const f32x8 t_22 = f32x8_load_first(s_1 + (i0_21), 4);
+    const f32x8 t_23 = (f32x8_of(0.0f) + t_22);
+    const f32x8 t_24 = f32x8_load_first(s_2 + (i0_21), 4);
+    const f32x8 t_25 = (t_23 + t_24);
+    const f32x8 t_26 = f32x8_load_first(s_3 + (i0_21), 4);
+    const f32x8 t_27 = (t_25 + t_26);
+    const f32x8 t_28 = f32x8_load_first(s_4 + (i0_21), 4);
+    const f32x8 t_29 = (t_27 + t_28);
+    const f32x8 t_30 = f32x8_load_first(s_5 + (i0_21), 4);
+    const f32x8 t_31 = (t_29 + t_30);
+    const f32x8 t_32 = f32x8_load_first(s_6 + (i0_21), 4);
+    const f32x8 t_33 = (t_31 + t_32);
+    f32x8_store_first(s_7 + (i0_21), t_33, 4);
   }
 
-static NOINLINE void tide_kernel_2(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2) {
+// section: function
+FUNCTION void tide_kernel_2(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2) {
   idx i0_3 = lo;
   for (; i0_3 + 4 <= hi; i0_3 += 4) {
     f32x8 acc_4 = f32x8_of(0.0f);
@@ -104,7 +105,7 @@ static NOINLINE void tide_kernel_2(idx lo, idx hi, int thread, f32 *s_1, f32 *s_
 
   if (TAKE_ALL()) {
     tide_kernel_0(0, 6, thread, (f32 *)(A + (0)), (f32 *)(A + (640)));
-    tide_kernel_1(0, 20, thread, (f32 *)(A + (0)), (f32 *)(A + (512)));
+    tide_kernel_1(0, 20, thread, (f32 *)(A + (0)), (f32 *)(A + (80)), (f32 *)(A + (160)), (f32 *)(A + (240)), (f32 *)(A + (320)), (f32 *)(A + (400)), (f32 *)(A + (512)));
     tide_kernel_2(0, 6, thread, (f32 *)(A + (0)), (f32 *)(A + (0)));
     DONE_ALL();
   }

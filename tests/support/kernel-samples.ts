@@ -8,6 +8,7 @@ import { bytesOf, type DType, elementsIn, elementWriter, isFloat } from "../../s
 import type { Kernel } from "../../src/kernel/loops.ts";
 import { lowerNode } from "../../src/lower/lower.ts";
 import { allOps } from "../../src/ops/all.ts";
+import { addDiagonal } from "../../src/ops/reference.ts";
 import type { LoweringTarget } from "../../src/target/description.ts";
 
 export type Buffer =
@@ -60,6 +61,7 @@ export function kernelSample(op: AnyOp, sample: Sample<unknown>, traits: Lowerin
   if (!node) throw new Error("no node");
   const { kernel, values } = lowerNode(node, traits);
   const inputs = sample.inputs.map((t, i) => randomInput(t, rangeFor(sample, i), () => source.next()));
+  for (const [i, data] of inputs.entries()) addDiagonal(sample, i, data);
   return {
     op,
     sample,

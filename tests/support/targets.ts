@@ -31,13 +31,13 @@ function nativeFor(name: string, options: NativeRequest): TestedTarget {
 
 /** All of them, computing the same bits. */
 export const plainTargets: readonly TestedTarget[] = [
-  { name: "wasm", missing: null, target: () => wasmTarget(false) },
+  { name: "wasm", missing: null, target: () => wasmTarget(false, { winograd: null }) },
   nativeFor("native", { fma: false }),
   nativeFor("native on three threads that share everything", { fma: false, threads: 3, shareFrom: 0 }),
   {
     name: "wasm on three threads that share everything",
     missing: null,
-    target: () => wasmTarget(false, { threads: 3, shareFrom: 0, workers: nodeHost.workers }),
+    target: () => wasmTarget(false, { winograd: null, threads: 3, shareFrom: 0, workers: nodeHost.workers }),
   },
 ];
 

@@ -29,7 +29,11 @@ function persistentText(f: PlanFigures): string {
 
 /** The cost and savings of recomputation; empty if there is none. */
 function recomputationText(f: PlanFigures): string {
-  const smallest = `the smallest budget with a plan is ${formatBytes(f.minimumBudgetBytes)}\n`;
+  const { minimumBudgetBytes: least } = f;
+  const smallest =
+    least === null
+      ? "--minimum finds the smallest budget\n"
+      : `the smallest budget with a plan is ${formatBytes(least)}\n`;
   if (f.recomputedNodes === 0) return `nothing is recomputed; ${smallest}`;
   const [arena, time] = [f.arenaBytes / f.storeAllArenaBytes, f.predictedMs / f.storeAllPredictedMs];
   const saved = `${arena.toFixed(3)} × the arena of storing everything at ${time.toFixed(3)} × its predicted time`;
@@ -37,7 +41,8 @@ function recomputationText(f: PlanFigures): string {
 }
 
 function planText(plan: Plan, f: PlanFigures, io: Io): string {
-  const predicted = `a step is predicted to take ${f.predictedMs.toFixed(1)} ms by ${f.costModel} rates`;
+  const times = `${f.predictedMs.toFixed(1)} ms by ${f.costModel} rates, and at least ${f.lowerBoundMs.toFixed(1)} ms`;
+  const predicted = `a step is predicted to take ${times} with any plan`;
   const lines = [reportText(plan), memoryChart(plan, paintFor(io)), persistentText(f)];
   const planned = `${f.planCached ? "read from the cache" : "planned"} in ${f.planMs.toFixed(0)} ms`;
   return `${lines.join("\n")}\n${recomputationText(f)}${planned}, ${predicted}\n`;
@@ -67,6 +72,7 @@ export const plan: Command = {
       value: "VALUE",
       help: "explain one value (h, state.params.w0) or buffer (b12): address, lifespan, reasons",
     },
+    minimum: { help: "also search for the smallest budget with a plan, which may take seconds" },
     map: { help: "draw the arena: time horizontally, addresses vertically" },
     text: { help: "print the program with the address of every value" },
     json: { help: "print one line of JSON instead of the report" },
@@ -98,10 +104,10 @@ export const plan: Command = {
     else if (refusal === null) {
       if (args.has("text")) io.out(`${printPlan(planned.plan)}\n`);
       if (args.has("map")) io.out(`${memoryMap(planned.plan, paintFor(io))}\n`);
-      if (!args.has("json")) io.out(planText(planned.plan, figures(), io));
+      if (!args.has("json")) io.out(planText(planned.plan, figures(args.has("minimum") ? "all programs" : "none"), io));
     }
     if (refusal === null) writeFiles(args, outcome);
-    if (args.has("json")) writeJson(io, figures());
+    if (args.has("json")) writeJson(io, figures(args.has("minimum") ? "all programs" : "small programs"));
     if (refusal) throw refusal;
   },
 };

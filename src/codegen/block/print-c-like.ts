@@ -139,10 +139,11 @@ export class StatementPrinter {
     }
   }
 
-  /** A loop over a counter; `body` writes what is inside, and is told the counter's name. */
-  loop(over: Limited, body: (counter: string) => void): void {
+  /** A loop over a counter; `body` writes what is inside, and is told the counter's name. `pragma` stands right above it. */
+  loop(over: Limited, body: (counter: string) => void, pragma: string | null = null): void {
     const end = this.end(over);
     const name = this.counter(over.counter);
+    if (pragma !== null) this.#code.line(pragma);
     this.#code.block(this.#dialect.loop(name, end), () => body(name));
   }
 
@@ -175,9 +176,9 @@ export class StatementPrinter {
           this.#writeOut(statement);
           return;
         }
-        const pragma = statement.unroll ? this.#dialect.unroll(statement.counter.extent) : null;
-        if (pragma !== null) this.#code.line(pragma);
-        this.loop(statement, () => this.statements(statement.body));
+        const times = statement.rolled ? 1 : statement.counter.extent;
+        const pragma = statement.unroll || statement.rolled ? this.#dialect.unroll(times) : null;
+        this.loop(statement, () => this.statements(statement.body), pragma);
         return;
       }
       case "if": {

@@ -17,6 +17,7 @@ import type { Kernel } from "../../kernel/loops.ts";
 import { CCode } from "../native/c-code.ts";
 import type { CLibrary, NativeFunction } from "../native/kernel.ts";
 import { fileName } from "../native/names.ts";
+import { heading } from "../native/sections.ts";
 import { product } from "../units.ts";
 import { type Place, StatementPrinter } from "./print-c-like.ts";
 import type { DeviceClass, Element, Launch, Memory, Part, Statement } from "./program.ts";
@@ -146,9 +147,10 @@ export class BlockLibrary implements CLibrary {
     return this.#texts.size;
   }
 
-  get text(): string {
+  /** One section: launches are compiled with their program. */
+  text(): string {
     const functions = [...this.#texts].map(([text, name]) => `static NOINLINE void ${name}${text}`);
-    return [scalarPrelude("INLINE"), ...functions].join("\n");
+    return [heading("program"), scalarPrelude("INLINE"), ...functions].join("\n");
   }
 
   functions(kernel: Kernel): readonly NativeFunction[] {

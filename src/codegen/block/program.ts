@@ -80,6 +80,8 @@ export type Statement =
       readonly limit?: Index;
       /** Written out one by one, so that registers are indexed by constants; without a limit. */
       readonly unroll: boolean;
+      /** One of many, of which a device's compiler should unroll none: it would not have the registers. */
+      readonly rolled?: true;
       readonly body: readonly Statement[];
     }
   /** Where all bounds hold. */

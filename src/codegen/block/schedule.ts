@@ -11,6 +11,7 @@ import { contractWorkspace, scheduleContract } from "./schedule-contract.ts";
 import { scheduleMap, scheduleScan } from "./schedule-map.ts";
 import { scheduleSort, sortWorkspace } from "./schedule-order.ts";
 import { reduceWorkspace, scheduleReduce } from "./schedule-reduce.ts";
+import { routineWorkspace, scheduleRoutine } from "./schedule-routine.ts";
 import { scatterWorkspace, scheduleScatter } from "./schedule-scatter.ts";
 import { scheduleShuffle } from "./schedule-shuffle.ts";
 
@@ -27,6 +28,8 @@ export function blockWorkspace(nest: UnplacedNest, device: DeviceClass): number 
       return sortWorkspace(nest);
     case "attend":
       return attendWorkspace(nest, device);
+    case "routine":
+      return routineWorkspace(nest);
     case "map":
     case "scan":
     case "shuffle":
@@ -55,6 +58,8 @@ function schedule(nest: Nest, operands: readonly Operand[], device: DeviceClass)
       throw new InternalError("devices that run blocks of threads are given maps in place of stages");
     case "attend":
       return scheduleAttend(nest, operands, device);
+    case "routine":
+      return scheduleRoutine(nest, operands, device);
   }
 }
 

@@ -239,5 +239,7 @@ export function nestWork(nest: Nest, tile: ProductTile, elementBytes: number): N
       return stagedWork(nest);
     case "attend":
       return attendWork(nest, tile, elementBytes);
+    case "routine":
+      return arithmetic((product(nest.loops) * nest.flops) / LANES);
   }
 }

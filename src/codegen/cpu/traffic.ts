@@ -13,6 +13,7 @@ import { at } from "../../base/invariant.ts";
 import { bytesOf } from "../../kernel/dtype.ts";
 import { type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
 import { type Kernel, type Nest, nestExprs, storesOf } from "../../kernel/loops.ts";
+import { isTile, routineStores } from "../../kernel/routine.ts";
 import { Dependence } from "./instructions.ts";
 
 /** Of a kernel, in bytes. */
@@ -40,9 +41,10 @@ function touchedBy(nest: Nest, dependence: Dependence): ReadonlyMap<number, numb
   }
   for (const store of storesOf(nest)) touch(store.operand, store.index);
   if (nest.kind === "scatter") touch(nest.operand, nest.index);
+  if (nest.kind === "routine") for (const { operand, index } of routineStores(nest)) touch(operand, index);
   const elements = new Map<number, number>();
   for (const { operand, index } of places.values()) {
-    elements.set(operand, (elements.get(operand) ?? 0) + extent(dependence.ofIndex(index)));
+    if (!isTile(operand)) elements.set(operand, (elements.get(operand) ?? 0) + extent(dependence.ofIndex(index)));
   }
   if (nest.kind === "shuffle") elements.set(nest.operand, nest.along.extent);
   return elements;

@@ -44,7 +44,7 @@ export const CUDA_DIALECT: Dialect = {
   ...C_DIALECT,
   literal: (dtype, value) => LITERALS[dtype](value),
   fma: (dtype, a, b, c) => `${FMA[dtype]}(${a}, ${b}, ${c})`,
-  unroll: () => "#pragma unroll",
+  unroll: (times) => (times === 1 ? "#pragma unroll 1" : "#pragma unroll"),
   // where an operand lies is not known: it may start at any element of an array
   copy: (copy) => (copy.memories.from.scope === "shared" ? vectorCopy(copy) : null),
 };

@@ -10,10 +10,10 @@
  */
 import type { Bound, Expr, LoopVar } from "../../kernel/expr.ts";
 import { addIndex, scaleIndex, varIndex } from "../../kernel/index-math.ts";
+import { loopVar, replaceCounters, UNIT } from "../cpu/counters.ts";
 import { indexOf } from "./contract-access.ts";
 import { eachDepth, type Fill, fillDepthMajor } from "./contract-fill.ts";
 import type { Product } from "./contract-plan.ts";
-import { loopVar, replaceCounters, UNIT } from "./counters.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
 
 /** Columns of a row of places, where a counter counts places of a window; null otherwise. */

@@ -20,6 +20,7 @@
 import { at } from "../../base/invariant.ts";
 import { isFloatScalar } from "../../kernel/dtype.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
+import { total } from "../cpu/winograd-choice.ts";
 import { Interner } from "../intern.ts";
 import { type Needed, neededSums } from "../needed-sums.ts";
 import { product, type Units } from "../units.ts";
@@ -33,7 +34,6 @@ import { type DepthStep, type MicroShape, sharedMicro, shareVectors } from "./ge
 import { sharePacking } from "./gemm-pack.ts";
 import type { CFile, NativeOptions } from "./options.ts";
 import { emitWinograd } from "./winograd.ts";
-import { total } from "./winograd-choice.ts";
 import { planWinograd, planWinogradWeights } from "./winograd-plan.ts";
 import { emitWinogradWeights } from "./winograd-weights.ts";
 

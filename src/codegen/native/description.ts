@@ -6,15 +6,16 @@ import { memorySpace } from "../../target/space.ts";
 import type { CostModel } from "../../target/work.ts";
 import { CPU_SCALARS } from "../cpu/limits.ts";
 import { DEFAULT_TILE, type ProductCycles, type ProductTile } from "../cpu/nests.ts";
+import { routineScratch } from "../cpu/routine.ts";
 import { sortScratch } from "../cpu/sort.ts";
 import { tileLoops } from "../cpu/tile.ts";
+import { winogradCycles } from "../cpu/winograd-choice.ts";
+import { winogradWeightsCycles } from "../cpu/winograd-weights-choice.ts";
 import { cpuWork } from "../cpu/work.ts";
 import { attendScratch } from "./attend.ts";
 import { contractScratch } from "./contract.ts";
 import { STORAGE_TYPES } from "./elements.ts";
 import type { NativeEmitOptions } from "./options.ts";
-import { winogradCycles } from "./winograd-choice.ts";
-import { winogradWeightsCycles } from "./winograd-weights-choice.ts";
 
 /** Memory of the process. */
 const MEMORY = memorySpace(64);
@@ -66,6 +67,7 @@ export function nativeDescription(options: NativeEmitOptions): TargetDescription
     workspace(nest, operands) {
       if (nest.kind === "attend") return attendScratch(nest, operands, options);
       if (nest.kind === "sort") return sortScratch(nest, options.threads);
+      if (nest.kind === "routine") return routineScratch(nest, options.threads);
       return nest.kind === "contract" ? contractScratch(nest, operands, options) : 0;
     },
     sumOrder: (nest) => (options.winograd ? winogradOrder(nest, options.lanes) : null),

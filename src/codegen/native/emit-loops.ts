@@ -9,10 +9,11 @@
  *
  *   n = 23, 16 lanes:   [0 … 15]   [16 … 22 · · · · · · · · ·]
  */
-import { invariant } from "../../base/invariant.ts";
-import type { DType } from "../../kernel/dtype.ts";
+import { at, invariant } from "../../base/invariant.ts";
+import { type DType, typeOf } from "../../kernel/dtype.ts";
 import type { LoopVar } from "../../kernel/expr.ts";
 import type { Operand, Store } from "../../kernel/loops.ts";
+import { storeClusters } from "../cpu/strided.ts";
 import { product, splitCounters, type Units } from "../units.ts";
 import type { Context, VectorEmitter } from "./emitter.ts";
 
@@ -73,7 +74,23 @@ export function emitStores(em: VectorEmitter, stores: readonly Store[], ctx: Con
     em.code.line(`const ${em.type(value.dtype)} ${name} = ${text};`);
     return name;
   });
+  const clustered = new Set<Store>();
+  if (ctx.count > 1) {
+    for (const cluster of storeClusters(stores, (index) => em.coefficient(index))) {
+      const own = cluster.members.map(({ access }) => access);
+      const { plain, compute } = typeOf(operandType(em.operands, at(own, 0).operand));
+      if (!plain) continue;
+      em.storeCluster(
+        cluster,
+        compute,
+        own.map((store) => values[stores.indexOf(store)] as string),
+        ctx,
+      );
+      for (const store of own) clustered.add(store);
+    }
+  }
   stores.forEach((store, i) => {
+    if (clustered.has(store)) return;
     em.store(store, operandType(em.operands, store.operand), values[i] as string, ctx);
   });
 }

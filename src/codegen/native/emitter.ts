@@ -16,6 +16,17 @@ import { type Bound, type Expr, type Index, type LoopVar, walkExpr } from "../..
 import { rangeOf } from "../../kernel/index-math.ts";
 import type { Operand, Store } from "../../kernel/loops.ts";
 import { isEven, type LaneView, laneStep } from "../cpu/lanes.ts";
+import {
+  type Cluster,
+  interleavedSources,
+  type Load,
+  loadClusters,
+  memberSources,
+  registerStarts,
+  type Source,
+  shufflesOf,
+  spanOf,
+} from "../cpu/strided.ts";
 import { ACCUMULATOR, Interner } from "../intern.ts";
 import type { CCode } from "./c-code.ts";
 import { elementForm } from "./elements.ts";
@@ -38,6 +49,9 @@ const fitsI32 = (index: Index): boolean => {
   return lo >= -0x80000000 && hi <= 0x7fffffff;
 };
 
+/** Expressions behind a guard that are written twice, for all lanes and for some, at most. */
+const MOST_TWICE = 24;
+
 export class VectorEmitter {
   readonly code: CCode;
   readonly interner: Interner = new Interner();
@@ -52,6 +66,8 @@ export class VectorEmitter {
   /** C names of loop counters. */
   readonly vars: Map<LoopVar, string> = new Map();
   #known = new Map<number, string>();
+  /** Of loads that step over memory, by their numbers. */
+  #clusters = new Map<number, Cluster<Load>>();
 
   constructor(code: CCode, lanes: number, pointer: PointerName, operands: readonly Operand[]) {
     this.code = code;
@@ -132,6 +148,16 @@ export class VectorEmitter {
       else if (expr.kind === "call") expr.args.forEach(visit);
     };
     roots.forEach(visit);
+  }
+
+  /** Finds loads of a loop's body, or of what a guard lets through, that step over memory together. */
+  findClusters(roots: readonly Expr[]): void {
+    for (const cluster of loadClusters(roots, (index) => this.coefficient(index))) {
+      for (const { access } of cluster.members) {
+        const id = this.interner.id(access);
+        if (!this.#clusters.has(id)) this.#clusters.set(id, cluster);
+      }
+    }
   }
 
   #emitNew(expr: Exclude<Expr, { kind: "const" }>, ctx: Context): string {
@@ -235,8 +261,57 @@ export class VectorEmitter {
       if (ctx.count < this.lanes) return this.#value(dtype, `${type}_load_first(${address}, ${ctx.count})`);
       return this.#value(dtype, `${type}_load(${address})`);
     }
+    const cluster = this.#clusters.get(this.interner.id(expr));
+    if (cluster && !ctx.mask && ctx.count > 1) return this.#loadCluster(expr, cluster, ctx);
     const [base, at] = this.#place(operand, index, ctx, "l");
     return this.#byLane(dtype, ctx, form.lane(`${base}[${at}]`));
+  }
+
+  /** Loads what memory has one after the other, and takes all members of a cluster out of it. */
+  #loadCluster(expr: Load, cluster: Cluster<Load>, ctx: Context): string {
+    const { lanes } = this;
+    const [starts, elements] = [registerStarts(cluster, lanes, ctx.count), spanOf(cluster, ctx.count)];
+    const [first] = cluster.members;
+    const [base, at] = this.#place(expr.operand, first?.access.index ?? expr.index, ctx, null);
+    const type = this.type(expr.dtype);
+    const registers = starts.map((start) => {
+      const address = `${base} + (${at}) + ${start}`;
+      const left = elements - start;
+      return this.#value(
+        expr.dtype,
+        left < lanes ? `${type}_load_first(${address}, ${left})` : `${type}_load(${address})`,
+      );
+    });
+    for (const { access, distance } of cluster.members) {
+      const sources = memberSources(starts, cluster.step, distance, lanes);
+      this.#known.set(this.interner.id(access), this.#shuffled(expr.dtype, registers, sources));
+    }
+    return this.#known.get(this.interner.id(expr)) as string;
+  }
+
+  /** A register whose lanes come from several. */
+  #shuffled(dtype: ScalarType, registers: readonly string[], sources: readonly Source[]): string {
+    let before = registers[sources[0]?.[0] ?? 0] as string;
+    for (const { first, second, lanes } of shufflesOf(sources, this.lanes)) {
+      const from = first === "before" ? before : registers[first];
+      before = this.#value(dtype, `__builtin_shufflevector(${from}, ${registers[second]}, ${lanes.join(", ")})`);
+    }
+    return before;
+  }
+
+  /** Stores the values of a cluster, by name in the order of its members, as memory has them one after the other. */
+  storeCluster({ step, members }: Cluster<Store>, dtype: ScalarType, values: readonly string[], ctx: Context): void {
+    const { lanes } = this;
+    const [first] = members;
+    if (!first) return;
+    const [base, at] = this.#place(first.access.operand, first.access.index, ctx, null);
+    for (let from = 0; from < step * ctx.count; from += lanes) {
+      const value = this.#shuffled(dtype, values, interleavedSources(step, from, lanes));
+      const left = step * ctx.count - from;
+      const address = `${base} + (${at}) + ${from}`;
+      const store = left < lanes ? `_store_first(${address}, ${value}, ${left});` : `_store(${address}, ${value});`;
+      this.code.line(`${this.type(dtype)}${store}`);
+    }
   }
 
   /** Stores a register that is known by name as elements of an operand's type. */
@@ -304,11 +379,29 @@ export class VectorEmitter {
       const other = hasLoads(expr.otherwise) ? side(`~${holds}`) : ctx;
       this.code.line(`${out} = ${this.emit(expr.otherwise, other)};`);
     });
-    this.block("", () => {
+    const whole = this.#clustersBehind(expr.then);
+    if (whole) {
+      // Most registers of a window are inside of its image: loads along memory, for all lanes at once.
+      this.block(`if (${bool}_all(${meant ? `${holds} | ~${meant}` : holds}))`, () => {
+        const outside = this.#clusters;
+        this.#clusters = new Map(outside);
+        this.findClusters([expr.then]);
+        this.code.line(`${out} = ${this.emit(expr.then, ctx)};`);
+        this.#clusters = outside;
+      });
+    }
+    this.block(whole ? "else" : "", () => {
       const then = this.emit(expr.then, side(holds));
       this.code.line(`${out} = ${type}_pick(${holds}, ${then}, ${out});`);
     });
     return out;
+  }
+
+  /** Whether loads step over memory that are made wherever an expression is computed; not in large expressions. */
+  #clustersBehind(expr: Expr): boolean {
+    let count = 0;
+    walkExpr(expr, () => (count += 1));
+    return count <= MOST_TWICE && loadClusters([expr], (index) => this.coefficient(index)).length > 0;
   }
 }
 

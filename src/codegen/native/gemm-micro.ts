@@ -74,7 +74,7 @@ export function microKernel(shape: MicroShape, fma: boolean): string {
   const out: string[] = [];
   const at = (step: DepthStep, table: string): string => (step === "table" ? `${table}[k]` : `k * ${step}`);
   out.push(
-    `static __attribute__((noinline)) void ${microName(shape)}(const ${c} *restrict s, const ${c} *restrict v, ` +
+    `FUNCTION void ${microName(shape)}(const ${c} *restrict s, const ${c} *restrict v, ` +
       `const int *restrict sAt, const int *restrict vAt, idx depth, ${c} *restrict c, idx ldc, int more) {`,
   );
   for (const i of rows) out.push(`  ${widths.map((_, j) => `${type(j)} ${sum(i, j)} = {0};`).join(" ")}`);
@@ -110,12 +110,12 @@ function fused(text: string): string {
 
 /** Adds the vector types of a width to the file. */
 export function shareVectors(share: ShareFunction, dtype: ProductType, lanes: number): void {
-  share(vectorName(dtype, lanes), () => vectorTypes(dtype, lanes));
+  share(vectorName(dtype, lanes), "inline", () => vectorTypes(dtype, lanes));
 }
 
 /** The name of a tile's function, which is added to the file. */
 export function sharedMicro(share: ShareFunction, shape: MicroShape, fma: boolean): string {
   const name = microName(shape);
-  share(name, () => microKernel(shape, fma));
+  share(name, "function", () => microKernel(shape, fma));
   return name;
 }

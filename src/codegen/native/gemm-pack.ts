@@ -51,7 +51,7 @@ function transposeText(dtype: ProductType, lanes: number): string {
 function packTransposedText(dtype: ProductType, lanes: number): string {
   const [c, v] = [cTypeOf(dtype), vectorName(dtype, lanes)];
   const head = `const ${c} *src, idx ld, idx lanes, idx depth, ${c} *dst, idx width, const int *at, const ${c} *end`;
-  return `static __attribute__((noinline)) void ${packTransposedName(dtype)}(${head}) {
+  return `FUNCTION void ${packTransposedName(dtype)}(${head}) {
   for (idx l = 0; l < width; l += ${lanes}) {
     idx there = lanes - l < ${lanes} ? lanes - l : ${lanes}, room = width - l < ${lanes} ? width - l : ${lanes}, k = 0;
     if (room == ${lanes}) for (; k < depth; k += ${lanes}) {
@@ -87,5 +87,6 @@ function packTransposedText(dtype: ProductType, lanes: number): string {
 
 /** Adds the functions that transpose matrices of a type to the file; `lanes` is a whole register. */
 export function sharePacking(share: ShareFunction, dtype: ProductType, lanes: number): void {
-  share(transposeName(dtype), () => transposeText(dtype, lanes) + packTransposedText(dtype, lanes));
+  share(transposeName(dtype), "inline", () => transposeText(dtype, lanes));
+  share(packTransposedName(dtype), "function", () => packTransposedText(dtype, lanes));
 }

@@ -2,11 +2,12 @@
  * @file Each nest of a kernel as one C function, equal nests once. A function takes the range of units of its outermost loop
  * to compute, the number of its thread, and one pointer for each operand and constant offset in use:
  *
- *   static void tide_kernel_7(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2)
+ *   FUNCTION void tide_kernel_7(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2)
  */
 
 import { at } from "../../base/invariant.ts";
 import type { Kernel, Nest } from "../../kernel/loops.ts";
+import { longRows } from "../cpu/short-rows.ts";
 import { addressesOf, addressNumbers, isWide, nestKey, type OperandAddress } from "../operand-addresses.ts";
 import { type Units, workOf } from "../units.ts";
 import { emitAttend } from "./attend.ts";
@@ -16,8 +17,10 @@ import { elementForm } from "./elements.ts";
 import { type PointerName, VectorEmitter } from "./emitter.ts";
 import { fileName } from "./names.ts";
 import { emitMap, emitScan, emitScatter, emitShuffle } from "./nests.ts";
-import { type CFile, lanesOf, type NativeOptions } from "./options.ts";
+import { type CFile, lanesOf, type NativeOptions, type ShareFunction } from "./options.ts";
 import { emitReduce } from "./reduce.ts";
+import { emitRoutine } from "./routine.ts";
+import { heading } from "./sections.ts";
 import { emitSort } from "./sort.ts";
 import { emitStaged } from "./staged.ts";
 
@@ -33,7 +36,8 @@ export interface NativeFunction {
 
 /** Functions of C that run kernels, for a program that calls them. */
 export interface CLibrary {
-  readonly text: string;
+  /** With the headings of sections (sections.ts); `rare` are the names of functions that hardly take time. */
+  text(rare: ReadonlySet<string>): string;
   /** Distinct functions. */
   readonly count: number;
   /** The calls that run a kernel, in order. */
@@ -64,12 +68,15 @@ function emitNest(em: VectorEmitter, nest: Nest, file: CFile): Units {
       return emitStaged(em, nest, file);
     case "attend":
       return emitAttend(em, nest, file);
+    case "routine":
+      return emitRoutine(em, nest, file);
   }
 }
 
 /** Emits the nests of kernels, each distinct one once. */
 export class NativeLibrary implements CLibrary {
-  readonly #texts: string[] = [];
+  /** Names of functions by parameters and body: nests that differ only in how often they run are one function. */
+  readonly #texts = new Map<string, string>();
   readonly #shared = new Map<string, string>();
   readonly #options: NativeOptions;
   readonly #byKey = new Map<string, NativeFunction>();
@@ -80,12 +87,15 @@ export class NativeLibrary implements CLibrary {
   }
 
   /** Shared definitions, then the functions. */
-  get text(): string {
-    return [...this.#shared.values(), ...this.#texts].join("\n");
+  text(rare: ReadonlySet<string> = new Set()): string {
+    const functions = [...this.#texts].map(
+      ([text, name]) => `${heading("function", rare.has(name))}FUNCTION void ${name}${text}`,
+    );
+    return [...this.#shared.values(), ...functions].join("\n");
   }
 
   get count(): number {
-    return this.#byKey.size;
+    return this.#texts.size;
   }
 
   /** The calls that run a kernel, one for each nest. */
@@ -98,27 +108,29 @@ export class NativeLibrary implements CLibrary {
   }
 
   /** Adds a shared definition once. */
-  #put(name: string, text: () => string): void {
-    if (!this.#shared.has(name)) this.#shared.set(name, text());
-  }
+  readonly #share: ShareFunction = (name, kind, text) => {
+    if (!this.#shared.has(name)) this.#shared.set(name, `${heading(kind)}${text()}`);
+  };
 
-  #function(kernel: Kernel, nest: Nest): NativeFunction {
+  #function(kernel: Kernel, written: Nest): NativeFunction {
+    const lanes = lanesOf(this.#options, isWide(kernel, written));
+    const nest = longRows(written, lanes);
     const addresses = addressesOf(nest);
     const addressNumber = addressNumbers(addresses);
     const key = nestKey(kernel, nest, addresses, addressNumber);
     const known = this.#byKey.get(key);
     if (known) return { ...known, addresses };
-    const name = fileName(`kernel_${this.#byKey.size}`);
     const types = addresses.map(({ operand }) => elementForm(at(kernel.operands, operand).dtype).c);
     const code = new CCode();
     const pointers = addresses.map(() => code.name("s"));
-    const lanes = lanesOf(this.#options, isWide(kernel, nest));
     const pointer: PointerName = (operand, offset) => at(pointers, addressNumber(operand, offset));
     const em = new VectorEmitter(code, lanes, pointer, kernel.operands);
-    const units = emitNest(em, nest, { options: this.#options, share: (shared, text) => this.#put(shared, text) });
+    const units = emitNest(em, nest, { options: this.#options, share: this.#share });
     const params = types.map((type, i) => `${type} *${at(pointers, i)}`);
     const head = ["idx lo", "idx hi", "int thread", ...params].join(", ");
-    this.#texts.push(`static NOINLINE void ${name}(${head}) {\n${code.lines.join("\n")}\n}\n`);
+    const text = `(${head}) {\n${code.lines.join("\n")}\n}\n`;
+    const name = this.#texts.get(text) ?? fileName(`kernel_${this.#texts.size}`);
+    this.#texts.set(text, name);
     const made = { name, addresses, types, units, work: workOf(nest) };
     this.#byKey.set(key, made);
     return made;

@@ -10,8 +10,9 @@
 
 import { at } from "../../base/invariant.ts";
 import { laneBytes, type ProductType, typeOf } from "../../kernel/dtype.ts";
-import type { Expr, LoopVar } from "../../kernel/expr.ts";
+import type { LoopVar } from "../../kernel/expr.ts";
 import type { MapNest } from "../../kernel/loops.ts";
+import { type Load, plainLoads } from "../cpu/strided.ts";
 import { linearCoefficient } from "../intern.ts";
 import { live, type Units } from "../units.ts";
 import { emitOuter, emitStores } from "./emit-loops.ts";
@@ -20,7 +21,6 @@ import { shareVectors } from "./gemm-micro.ts";
 import { sharePacking, transposeName } from "./gemm-pack.ts";
 import type { NativeOptions, ShareFunction } from "./options.ts";
 
-type Load = Extract<Expr, { kind: "load" }>;
 /** A load that can be transposed. */
 type TransposableLoad = Load & { readonly dtype: ProductType };
 
@@ -35,18 +35,6 @@ export interface TransposedMap {
 
 /** Elements between lanes from which each lane reads a separate cache line. */
 const APART = 16;
-
-/** Loads that are always made, in order: not those behind a bound. */
-function plainLoads(roots: readonly Expr[]): readonly Load[] {
-  const seen = new Set<Expr>();
-  const visit = (expr: Expr): void => {
-    if (seen.has(expr)) return;
-    seen.add(expr);
-    if (expr.kind === "call") expr.args.forEach(visit);
-  };
-  roots.forEach(visit);
-  return [...seen].filter((expr) => expr.kind === "load");
-}
 
 /** The loads of a map to transpose, or null. `lanes` of the emitter are those of a whole register. */
 export function transposedMap(em: VectorEmitter, nest: MapNest, options: NativeOptions): TransposedMap | null {

@@ -43,6 +43,8 @@ export function emitMap(em: VectorEmitter, nest: MapNest, { options, share }: CF
   const transposed = transposedMap(em, nest, options);
   if (transposed) return emitTransposedMap(em, nest, transposed, share);
   const values = nest.stores.map((s) => s.value);
+  em.vec = live(nest.loops).at(-1) ?? null;
+  em.findClusters(values);
   return emitRows(em, nest.loops, values, (ctx) => emitStores(em, nest.stores, ctx));
 }
 

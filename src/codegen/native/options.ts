@@ -1,6 +1,6 @@
 /** @file The options of generated C code: the properties of a machine that the text depends on. */
 import { isBool, type ScalarType } from "../../kernel/dtype.ts";
-import type { WinogradUse } from "./winograd-choice.ts";
+import type { WinogradUse } from "../cpu/winograd-choice.ts";
 
 /** Detected by asking the machine's compiler. The same options give the same text. */
 export interface NativeOptions {
@@ -8,7 +8,7 @@ export interface NativeOptions {
   readonly lanes: 4 | 8 | 16;
   /** Products are rounded together with the sum they are added to: in `contract` alone. */
   readonly fma: boolean;
-  /** Convolutions computed by Winograd's algorithm, which rounds otherwise (codegen/native/winograd-choice.ts); default: none. */
+  /** Convolutions computed by Winograd's algorithm, which rounds otherwise (codegen/cpu/winograd-choice.ts); default: none. */
   readonly winograd?: WinogradUse;
   /** Threads that run the program. Results do not depend on it; the workspace of products does. */
   readonly threads: number;
@@ -36,8 +36,8 @@ export function vectorType(dtype: ScalarType, lanes: number): string {
   return `${dtype}x${lanes}`;
 }
 
-/** Adds a C function, or other text, to the file under a name, once. */
-export type ShareFunction = (name: string, text: () => string) => void;
+/** Adds a section of C text to the file under a name, once: functions with addresses of their own, or what others include. */
+export type ShareFunction = (name: string, kind: "function" | "inline" | "registers", text: () => string) => void;
 
 /** The C file that functions are written into: its options, and the function that adds shared definitions. */
 export interface CFile {

@@ -20,16 +20,12 @@ import {
   type ScalarType,
   twinOf,
 } from "../../kernel/dtype.ts";
+import { heading } from "./sections.ts";
 
-const HEAD = `#include <stddef.h>
+/** What calls of functions need; the headers of vector instructions alone take a compiler a tenth of a second. */
+const TYPES = `#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#if defined(__AVX__)
-#include <immintrin.h>
-#endif
-#if defined(__AVX512DQ__) && defined(__AVX512VL__)
-#define AVX512_MASKS
-#endif
 typedef float f32;
 typedef double f64;
 typedef int32_t i32;
@@ -40,6 +36,17 @@ typedef uint64_t u64;
 typedef int64_t idx;
 #define NOINLINE __attribute__((noinline, unused))
 #define INLINE static inline __attribute__((always_inline))
+#ifndef FUNCTION
+#define FUNCTION static NOINLINE
+#endif
+`;
+
+const HEAD = `#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+#if defined(__AVX512DQ__) && defined(__AVX512VL__)
+#define AVX512_MASKS
+#endif
 f32 floorf(f32); f32 ceilf(f32); f32 truncf(f32); f32 rintf(f32); f32 sqrtf(f32); f32 fmaf(f32, f32, f32);
 f64 floor(f64); f64 ceil(f64); f64 trunc(f64); f64 rint(f64); f64 sqrt(f64); f64 fma(f64, f64, f64);
 `;
@@ -189,6 +196,7 @@ INLINE void ${t}_store_first(u8 *p, ${t} v, int count) {
   u8x${n} r = __builtin_convertvector(v & 1, u8x${n}); memcpy(p, &r, count);
 }
 INLINE ${t} ${t}_first(int count) { ${t} r; for (int l = 0; l < ${n}; l++) r[l] = l < count ? -1 : 0; return r; }
+INLINE int ${t}_all(${t} m) { i32 r = -1; for (int l = 0; l < ${n}; l++) r &= m[l]; return r != 0; }
 INLINE int ${t}_any(${t} m) { i32 r = 0; for (int l = 0; l < ${n}; l++) r |= m[l]; return r != 0; }
 INLINE ${t} ${t}_pick(${t} m, ${t} a, ${t} b) { return (m & a) | (~m & b); }
 `;
@@ -240,7 +248,8 @@ const MEMORY: Readonly<Record<DType, (n: number) => string>> = {
   bool: boolText,
 };
 
-function lanesText(n: number): string {
+/** What code over registers of so many lanes uses. */
+export function lanesText(n: number): string {
   return [
     typesText(n),
     ...(["f32", "f64", "i32", "i64"] as const).map((dtype) => pickText(dtype, n)),
@@ -252,5 +261,5 @@ function lanesText(n: number): string {
 
 /** The functions that code over registers of these numbers of lanes uses. */
 export function preludeText(lanes: readonly number[]): string {
-  return HEAD + lanes.map(lanesText).join("");
+  return `${heading("types")}${TYPES}${heading("registers")}${HEAD}${lanes.map(lanesText).join("")}`;
 }

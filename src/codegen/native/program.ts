@@ -16,10 +16,14 @@ import { fileName } from "./names.ts";
 import type { NativeEmitOptions } from "./options.ts";
 import { preludeText } from "./prelude.ts";
 import { NativeScript } from "./script.ts";
+import { heading } from "./sections.ts";
 import { teamText } from "./team.ts";
 
 /** Calls in one C function: compilers take more than linear time for long ones. */
 const CALLS_PER_FUNCTION = 128;
+
+/** The part of a program's work that functions may have together which are compiled in less time. */
+const RARE_WORK = 0.001;
 
 export interface NativeSource {
   readonly text: string;
@@ -73,15 +77,28 @@ ${code.lines.join("\n")}\n}\n`);
   const run = `static void run_thread${HEAD} {\n${calls.join("\n")}\n}\n`;
   const text = [
     preludeText([options.lanes, options.lanes / 2]),
-    teamText(options.threads),
+    library.text(rareFunctions(script.work)),
+    heading("program") + teamText(options.threads),
     COPY_BYTES,
     ARENA,
-    library.text,
     ...parts,
     run,
     options.stepwise ? stepwiseText(parts.length) : "",
   ];
   return { text: text.join("\n"), functions: library.count };
+}
+
+/** The functions of least work, as many as have next to nothing of it together. */
+function rareFunctions(work: ReadonlyMap<string, number>): ReadonlySet<string> {
+  const ascending = [...work].sort(([, a], [, b]) => a - b);
+  let left = RARE_WORK * ascending.reduce((sum, [, ops]) => sum + ops, 0);
+  const rare = new Set<string>();
+  for (const [name, ops] of ascending) {
+    left -= ops;
+    if (left < 0) break;
+    rare.add(name);
+  }
+  return rare;
 }
 
 function stepwiseText(parts: number): string {

@@ -14,6 +14,8 @@ import type { NativeEmitOptions } from "./options.ts";
 
 /** A call of fewer scalar operations runs on one thread: synchronising would take longer than the call. */
 const WORTH_SHARING = 20_000;
+/** Iterations of a loop, where nothing is known about them. */
+const ITERATIONS = 64;
 /** Bytes of a copy that threads share. */
 const LONG_COPY = 256 * 1024;
 
@@ -38,6 +40,10 @@ export class NativeScript {
   #locals = new Map<Local, string>();
   /** Small calls that one thread will run. */
   #small: string[] = [];
+  /** How often the statements at hand run, roughly. */
+  #times = 1;
+  /** Scalar operations of all calls of each function in one run, roughly, by its name. */
+  readonly work = new Map<string, number>();
 
   constructor(library: CLibrary, code: CCode, options: NativeEmitOptions) {
     this.#library = library;
@@ -88,7 +94,9 @@ export class NativeScript {
         this.#flush();
         this.#code.block("for (;;)", () => {
           this.#read(statement.test, (test) => this.#code.line(`if (!(${test})) break;`));
+          this.#times *= ITERATIONS;
           this.emit(statement.body);
+          this.#times /= ITERATIONS;
         });
         return;
       case "if":
@@ -115,6 +123,7 @@ export class NativeScript {
   #kernel({ kernel, addresses }: Extract<Statement, { kind: "kernel" }>): void {
     for (const { name, addresses: pointers, types, units, work } of this.#library.functions(kernel)) {
       if (units.count === 0) continue;
+      this.work.set(name, (this.work.get(name) ?? 0) + work * this.#times);
       const args = pointers.map((address, i) => {
         return `(${at(types, i)} *)${this.#place(plus(at(addresses, address.operand), addressBytes(kernel, address)))}`;
       });

@@ -14,7 +14,7 @@ const ROW = fileName("sort_row");
 const SELECT = fileName("sort_select");
 
 /** Pairs into order, those with equal high halves as they are or by their low halves, which increase. Bytes in which all high halves agree are skipped. */
-const SORT_PAIRS = `static NOINLINE void ${PAIRS}(u64 *pairs, u64 *room, u32 (*count)[256], idx n) {
+const SORT_PAIRS = `FUNCTION void ${PAIRS}(u64 *pairs, u64 *room, u32 (*count)[256], idx n) {
   if (n <= ${FEW_PAIRS}) {
     for (idx i = 1; i < n; i++) {
       const u64 moved = pairs[i];
@@ -53,7 +53,7 @@ const SORT_PAIRS = `static NOINLINE void ${PAIRS}(u64 *pairs, u64 *room, u32 (*c
 `;
 
 /** Runs of pairs with equal high halves, by the second words of keys. */
-const SORT_TIES = `static NOINLINE void ${TIES}(u64 *pairs, u64 *room, u32 (*count)[256], const i32 *low, idx n) {
+const SORT_TIES = `FUNCTION void ${TIES}(u64 *pairs, u64 *room, u32 (*count)[256], const i32 *low, idx n) {
   for (idx i = 0, end; i < n; i = end) {
     const u64 high = pairs[i] >> 32;
     for (end = i + 1; end < n && pairs[end] >> 32 == high; end++) {}
@@ -68,7 +68,7 @@ const SORT_TIES = `static NOINLINE void ${TIES}(u64 *pairs, u64 *room, u32 (*cou
 `;
 
 /** All elements of a row. */
-const SORT_ROW = `static NOINLINE void ${ROW}(u64 *pairs, u64 *room, u32 (*count)[256], const i32 *high, const i32 *low, idx n) {
+const SORT_ROW = `FUNCTION void ${ROW}(u64 *pairs, u64 *room, u32 (*count)[256], const i32 *high, const i32 *low, idx n) {
   for (idx i = 0; i < n; i++) pairs[i] = (u64)((u32)high[i] ^ 0x80000000u) << 32 | (u32)i;
   ${PAIRS}(pairs, room, count, n);
   if (low) ${TIES}(pairs, room, count, low, n);
@@ -76,7 +76,7 @@ const SORT_ROW = `static NOINLINE void ${ROW}(u64 *pairs, u64 *room, u32 (*count
 `;
 
 /** The first elements of a row: candidates are those not after the last of the best so far. */
-const SORT_SELECT = `static NOINLINE void ${SELECT}(u64 *pairs, u64 *room, u32 (*count)[256], const i32 *high, const i32 *low, idx n, idx wanted, idx capacity) {
+const SORT_SELECT = `FUNCTION void ${SELECT}(u64 *pairs, u64 *room, u32 (*count)[256], const i32 *high, const i32 *low, idx n, idx wanted, idx capacity) {
   u64 last = ~(u64)0;
   idx kept = 0;
   for (idx i = 0; i <= n; i++) {
@@ -104,7 +104,7 @@ function shareSort(share: ShareFunction): void {
     [ROW, SORT_ROW],
     [SELECT, SORT_SELECT],
   ] as const) {
-    share(name, () => text);
+    share(name, "function", () => text);
   }
 }
 

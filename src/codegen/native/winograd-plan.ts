@@ -1,15 +1,19 @@
 /**
- * @file What the code of Winograd's convolutions follows: their blocks (codegen/native/winograd-choice.ts), how weights are packed before they
+ * @file What the code of Winograd's convolutions follows: their blocks (codegen/cpu/winograd-choice.ts), how weights are packed before they
  * are transformed, and the workspace of one thread.
  */
 import type { LoopVar } from "../../kernel/expr.ts";
 import type { Operand } from "../../kernel/loops.ts";
+import { type WinogradShape, whole, winogradParts, winogradShape } from "../cpu/winograd-choice.ts";
+import {
+  type WinogradWeightsShape,
+  winogradWeightsParts,
+  winogradWeightsShape,
+} from "../cpu/winograd-weights-choice.ts";
 import { live } from "../units.ts";
 import type { PanelPlan } from "./contract-panel.ts";
 import { type Product, planPanels } from "./contract-plan.ts";
 import type { NativeOptions } from "./options.ts";
-import { type WinogradShape, whole, winogradParts, winogradShape } from "./winograd-choice.ts";
-import { type WinogradWeightsShape, winogradWeightsParts, winogradWeightsShape } from "./winograd-weights-choice.ts";
 
 export interface WinogradPlan extends PanelPlan, WinogradShape {
   readonly lanes: number;

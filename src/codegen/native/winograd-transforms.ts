@@ -1,28 +1,23 @@
 /**
- * @file The transforms of Winograd's convolution and of its gradient to weights in C, for tiles of 4 × 4
- * results of a 3 × 3 kernel.
- *
- *   Y  = Aᵀ [ Σ over channels of (G g Gᵀ) ⊙ (Bᵀ d B) ] A        d 6 × 6 of the image, g 3 × 3 weights, Y 4 × 4
- *   dg = Gᵀ [ Σ over tiles of (A dY Aᵀ) ⊙ (Bᵀ d B) ] G
- *
- * A convolution of polynomials is a product of their values at as many points as the result has coefficients: 36 products
- * for 16 results, where the definition takes 144. Points (Toom, Cook; for images Winograd 1980 and Lavin, Gray 2015,
- * arxiv.org/abs/1509.09308) are usually 0, ±1, ±2, ∞, which lose a decimal digit; 0, ±3/4, ±3/2, ∞ lose half of one, since
- * their powers stay near 1. All coefficients of A and B are exact in f32:
- *
- *   a = 3/4, b = 3/2:   a² = 9/16   b² = 9/4   a² b² = 81/64   a² + b² = 45/16   a³ = 27/64   b³ = 8 a³
- *
- * Points come in pairs ±p, and so every transform is an even and an odd half, once added and once subtracted.
+ * @file The transforms of Winograd's convolution (codegen/cpu/winograd-arithmetic.ts) in C, for tiles of 4 × 4 results of a 3 × 3
+ * kernel.
  *
  * The lanes hold tiles next to each other for images and sums (a row of an image is split by its position mod 4 in
  * shuffles), and rows of the result for weights, as panels do; for the gradient they hold channels on both sides. Position
- * ξ = 6 · row + column of the 36 is the outermost axis.
- *
- * Invariant: multiplications and additions are not contracted, and nothing depends on which lane a tile is in.
+ * ξ = 6 · row + column of the 36 is the outermost axis. Nothing depends on which lane a tile is in.
  */
 
+import {
+  type Axis,
+  gradientAxis,
+  imageAxis,
+  type RegisterOps,
+  sumAxis,
+  weightAxis,
+  weightSumAxis,
+} from "../cpu/winograd-arithmetic.ts";
+import { SPAN, TILE } from "../cpu/winograd-choice.ts";
 import { vectorName } from "./gemm-micro.ts";
-import { SPAN, TILE } from "./winograd-choice.ts";
 
 const list = (n: number): readonly number[] => Array.from({ length: n }, (_, i) => i);
 
@@ -33,36 +28,25 @@ export const rowsOf = (lanes: number): number => (lanes === 16 ? 8 : 4);
 const shuffle = (x: string, y: string, lanes: readonly number[]): string =>
   `__builtin_shufflevector(${x}, ${y}, ${lanes.join(", ")})`;
 
-/** tide_winograd_b: Bᵀ of six. */
-function imageAxis(v: string): string {
-  return `INLINE void tide_winograd_b(const ${v} *d, ${v} *o) {
-  ${v} e = d[4] - d[2] * 2.25f, f = (d[3] - d[1] * 2.25f) * 0.75f;
-  ${v} g = d[4] - d[2] * 0.5625f, h = (d[3] - d[1] * 0.5625f) * 1.5f;
-  o[0] = (d[0] * 1.265625f - d[2] * 2.8125f) + d[4];
-  o[1] = e + f, o[2] = e - f, o[3] = g + h, o[4] = g - h;
-  o[5] = (d[1] * 1.265625f - d[3] * 2.8125f) + d[5];
-}
-`;
-}
-
-/** tide_winograd_g: G of three. */
-function weightAxis(v: string): string {
-  return `INLINE void tide_winograd_g(const ${v} *g, ${v} *o) {
-  ${v} e = (g[0] + g[2] * 0.5625f) * (-128.0f / 243.0f), f = g[1] * (-96.0f / 243.0f);
-  ${v} p = (g[0] + g[2] * 2.25f) * (32.0f / 243.0f), q = g[1] * (48.0f / 243.0f);
-  o[0] = g[0] * (64.0f / 81.0f), o[1] = e + f, o[2] = e - f, o[3] = p + q, o[4] = p - q, o[5] = g[2];
-}
-`;
-}
-
-/** tide_winograd_a: Aᵀ of six. */
-function sumAxis(v: string): string {
-  return `INLINE void tide_winograd_a(const ${v} *m, ${v} *o) {
-  ${v} e = m[1] + m[2], f = m[1] - m[2], g = m[3] + m[4], h = m[3] - m[4];
-  o[0] = (m[0] + e) + g, o[1] = (f + h * 2.0f) * 0.75f;
-  o[2] = (e + g * 4.0f) * 0.5625f, o[3] = (f + h * 8.0f) * 0.421875f + m[5];
-}
-`;
+/** A function of C that transforms registers `d` to registers `o`. */
+function axisText(name: string, v: string, axis: Axis, count: number): string {
+  const lines: string[] = [];
+  const value = (text: string): string => {
+    const t = `t${lines.length}`;
+    lines.push(`  const ${v} ${t} = ${text};`);
+    return t;
+  };
+  const ops: RegisterOps<string> = {
+    add: (a, b) => value(`${a} + ${b}`),
+    sub: (a, b) => value(`${a} - ${b}`),
+    scale: (a, n, d) => value(`${a} * ${d === 1 ? `${n}.0f` : `(${n}.0f / ${d}.0f)`}`),
+  };
+  const results = axis(
+    ops,
+    list(count).map((i) => `d[${i}]`),
+  );
+  const stores = results.map((text, i) => `o[${i}] = ${text}`).join(", ");
+  return `INLINE void ${name}(const ${v} *d, ${v} *o) {\n${lines.join("\n")}\n  ${stores};\n}\n`;
 }
 
 /**
@@ -79,7 +63,7 @@ function imageText(v: string, lanes: number): string {
     [...half, ...half.map((i) => lanes + i)].map((i) => i + lanes / 2),
   ];
   const at = (offset: number): string => `*(const ${v}u *)(q + ${offset})`;
-  return `static NOINLINE void tide_winograd_image(const f32 *p, idx ld, idx tiles, f32 *v, idx step, f32 *rows) {
+  return `FUNCTION void tide_winograd_image(const f32 *p, idx ld, idx tiles, f32 *v, idx step, f32 *rows) {
   for (idx x = 0; x < ${TILE} * tiles + 2; x += ${lanes}) {
     ${v} d[${SPAN}], o[${SPAN}];
     for (int i = 0; i < ${SPAN}; i++) d[i] = *(const ${v}u *)(p + i * ld + x);
@@ -108,7 +92,7 @@ function imageText(v: string, lanes: number): string {
  * goes to u[ξ · step + c · L]. Flipped weights start at their last tap and have a negative `tap`.
  */
 function weightsText(v: string, lanes: number): string {
-  return `static NOINLINE void tide_winograd_weights(const f32 *w, idx tap, idx count, f32 *u, idx step) {
+  return `FUNCTION void tide_winograd_weights(const f32 *w, idx tap, idx count, f32 *u, idx step) {
   for (idx c = 0; c < count; c++, w += ${lanes}, u += ${lanes}) {
     ${v} h[3][${SPAN}], g[3], o[${SPAN}];
     for (int j = 0; j < 3; j++) {
@@ -135,7 +119,7 @@ function sumsText(v: string, lanes: number): string {
       const at = first + Math.floor(i / (2 * by)) * by + (i % by);
       return Math.floor(i / by) % 2 === 0 ? at : lanes + at;
     });
-  return `static NOINLINE void tide_winograd_sums(const f32 *m, idx step, idx tiles, f32 *o, idx ld) {
+  return `FUNCTION void tide_winograd_sums(const f32 *m, idx step, idx tiles, f32 *o, idx ld) {
   for (idx t = 0; t < tiles; t += ${lanes}) {
     ${v} y[${SPAN}][${TILE}], d[${SPAN}], e[${TILE}];
     for (int j = 0; j < ${SPAN}; j++) {
@@ -159,7 +143,11 @@ function sumsText(v: string, lanes: number): string {
 /** All of them, for registers of `lanes` elements. */
 export function winogradText(lanes: number): string {
   const v = vectorName("f32", lanes);
-  const axes = imageAxis(v) + weightAxis(v) + sumAxis(v);
+  const axes = [
+    axisText("tide_winograd_b", v, imageAxis, SPAN),
+    axisText("tide_winograd_g", v, weightAxis, 3),
+    axisText("tide_winograd_a", v, sumAxis, SPAN),
+  ].join("");
   return axes + imageText(v, lanes) + weightsText(v, lanes) + sumsText(v, lanes);
 }
 
@@ -171,7 +159,7 @@ export function winogradText(lanes: number): string {
  */
 export function winogradWeightsText(lanes: number): string {
   const v = vectorName("f32", lanes);
-  const transform = (name: string, axis: string, span: number): string => `static NOINLINE void ${name}(
+  const transform = (name: string, axis: string, span: number): string => `FUNCTION void ${name}(
     const f32 *p, idx ld, idx tiles, f32 *v, idx width, idx step) {
   for (idx t = 0; t < tiles; t++, p += ${TILE * lanes}, v += width) {
     ${v} h[${span}][${SPAN}], d[${span}], o[${SPAN}];
@@ -187,21 +175,15 @@ export function winogradWeightsText(lanes: number): string {
   }
 }
 `;
-  return `INLINE void tide_winograd_seen_a(const ${v} *y, ${v} *o) {
-  ${v} e = y[0] + y[2] * 0.5625f, f = (y[1] + y[3] * 0.5625f) * 0.75f;
-  ${v} g = y[0] + y[2] * 2.25f, h = (y[1] + y[3] * 2.25f) * 1.5f;
-  o[0] = y[0], o[1] = e + f, o[2] = e - f, o[3] = g + h, o[4] = g - h, o[5] = y[3];
-}
-INLINE void tide_winograd_seen_g(const ${v} *m, ${v} *o) {
-  ${v} e = (m[1] + m[2]) * (-128.0f / 243.0f), g = (m[3] + m[4]) * (32.0f / 243.0f);
-  o[0] = (m[0] * (64.0f / 81.0f) + e) + g;
-  o[1] = (m[3] - m[4]) * (48.0f / 243.0f) - (m[1] - m[2]) * (96.0f / 243.0f);
-  o[2] = (e * 0.5625f + g * 2.25f) + m[5];
-}
-${imageAxis(v).replace("tide_winograd_b", "tide_winograd_tiles_b")}
+  const axes = [
+    axisText("tide_winograd_seen_a", v, gradientAxis, TILE),
+    axisText("tide_winograd_seen_g", v, weightSumAxis, SPAN),
+    axisText("tide_winograd_tiles_b", v, imageAxis, SPAN),
+  ].join("");
+  return `${axes}
 ${transform("tide_winograd_tiles", "tide_winograd_tiles_b", SPAN)}
 ${transform("tide_winograd_seen", "tide_winograd_seen_a", TILE)}
-static NOINLINE void tide_winograd_weight_sums(const f32 *m, idx step, idx count, f32 *o) {
+FUNCTION void tide_winograd_weight_sums(const f32 *m, idx step, idx count, f32 *o) {
   for (idx c = 0; c < count; c += ${lanes}) {
     ${v} h[${SPAN}][3], d[${SPAN}], g[3];
     for (int j = 0; j < ${SPAN}; j++) {

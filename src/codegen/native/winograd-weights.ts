@@ -1,6 +1,6 @@
 /**
  * @file The gradient of a convolution to its weights as C, by Winograd's algorithm: the loops of
- * codegen/native/winograd-weights-choice.ts.
+ * codegen/cpu/winograd-weights-choice.ts.
  *
  * A unit is a register of rows of the result and a block of channels. A thread's units of one block of channels lie next to
  * each other and are computed together, as many as a block holds, so that the image is transformed once for all of them.
@@ -8,16 +8,17 @@
 import type { Expr, LoopVar } from "../../kernel/expr.ts";
 import { addIndex, linearIndex, scaleIndex, varIndex } from "../../kernel/index-math.ts";
 import type { ContractNest } from "../../kernel/loops.ts";
+import { loopVar, replaceCounters } from "../cpu/counters.ts";
+import { POSITIONS, TILE, total } from "../cpu/winograd-choice.ts";
+import { type Plane, planeOf } from "../cpu/winograd-plane.ts";
 import { product, type Units } from "../units.ts";
 import { finishPlain } from "./contract-tile.ts";
-import { loopVar, replaceCounters } from "./counters.ts";
 import { splitUnit } from "./emit-loops.ts";
 import type { VectorEmitter } from "./emitter.ts";
 import { type MicroShape, sharedMicro, shareVectors } from "./gemm-micro.ts";
 import { packTransposedName, sharePacking } from "./gemm-pack.ts";
 import type { CFile } from "./options.ts";
-import { POSITIONS, TILE, total } from "./winograd-choice.ts";
-import { emitImageRow, emitRow, emitStretches, type Plane, planeOf } from "./winograd-image.ts";
+import { emitImageRow, emitRow, emitStretches } from "./winograd-image.ts";
 import type { WinogradWeightsPlan } from "./winograd-plan.ts";
 import { rowsOf, VECTORS, winogradWeightsText } from "./winograd-transforms.ts";
 
@@ -86,7 +87,7 @@ class WeightsEmitter {
     const { share } = this.file;
     shareVectors(share, "f32", plan.lanes);
     sharePacking(share, "f32", plan.lanes);
-    share("tide_winograd_to_weights", () => winogradWeightsText(plan.lanes));
+    share("tide_winograd_to_weights", "function", () => winogradWeightsText(plan.lanes));
   }
 
   /** Names for the parts of this thread's workspace. Rows have nothing around them; see emitImageRow. */

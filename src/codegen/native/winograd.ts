@@ -1,5 +1,5 @@
 /**
- * @file Winograd's convolution as C: the loops of codegen/native/winograd-choice.ts. It is another way to compute a nest `contract` that says
+ * @file Winograd's convolution as C: the loops of codegen/cpu/winograd-choice.ts. It is another way to compute a nest `contract` that says
  * it is a convolution, with the same function, units and workspace as other products have (contract.ts).
  *
  * A unit is one panel of one block. A thread's units lie next to each other, so it transforms the image of a block once for
@@ -9,6 +9,8 @@
  */
 import { linearIndex } from "../../kernel/index-math.ts";
 import type { ContractNest } from "../../kernel/loops.ts";
+import { POSITIONS, TILE, total } from "../cpu/winograd-choice.ts";
+import { type Plane, planeOf } from "../cpu/winograd-plane.ts";
 import type { Units } from "../units.ts";
 import { product } from "../units.ts";
 import { PanelPacking } from "./contract-panel.ts";
@@ -18,8 +20,7 @@ import type { VectorEmitter } from "./emitter.ts";
 import { type MicroShape, sharedMicro, shareVectors } from "./gemm-micro.ts";
 import { sharePacking } from "./gemm-pack.ts";
 import type { CFile } from "./options.ts";
-import { POSITIONS, TILE, total } from "./winograd-choice.ts";
-import { emitImageRow, emitStretches, type Plane, planeOf } from "./winograd-image.ts";
+import { emitImageRow, emitStretches } from "./winograd-image.ts";
 import type { WinogradPlan } from "./winograd-plan.ts";
 import { rowsOf, VECTORS, winogradText } from "./winograd-transforms.ts";
 
@@ -69,7 +70,7 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
     const { share } = this.file;
     shareVectors(share, "f32", plan.lanes);
     if (["transposed", "computed-transposed", "permuted"].includes(plan.v.kind)) sharePacking(share, "f32", plan.lanes);
-    share("tide_winograd", () => winogradText(plan.lanes));
+    share("tide_winograd", "function", () => winogradText(plan.lanes));
   }
 
   /** Names for the parts of this thread's workspace. */

@@ -83,7 +83,7 @@ export abstract class AddressEmitter {
   }
 
   /** How much an index grows from lane to lane, or null where that is not even. */
-  protected step(index: Index): number | null {
+  stepOf(index: Index): number | null {
     return laneStep(index, { counters: this.interner, vec: this.vec, multiple: this.multiple, lanes: this.lanes });
   }
 

@@ -22,10 +22,11 @@ import type { ContractNest, Operand } from "../../kernel/loops.ts";
 import { Interner } from "../intern.ts";
 import { type Needed, neededSums } from "../needed-sums.ts";
 import { live, MANY_UNITS, product, UNDIVIDED, type Units } from "../units.ts";
-import { type Context, type Share, SINGLE, VECTOR } from "./addresses.ts";
+import type { Share } from "./addresses.ts";
 import { threadElements } from "./blocking.ts";
+import { emitFinish } from "./contract-finish.ts";
 import { type ContractOptions, ContractPanels, type Limit } from "./contract-panels.ts";
-import { emitCounters, emitSplit, emitStores, storeTargets } from "./emit-loops.ts";
+import { emitCounters, emitSplit } from "./emit-loops.ts";
 import { OP } from "./encoder.ts";
 import type { VectorEmitter } from "./vector.ts";
 
@@ -138,7 +139,7 @@ class ContractEmitter extends ContractPanels {
         if (!block.whole) return;
         this.loop(locals.ip, [{ local: locals.ic }, { local: locals.mend }], block.mr, () => {
           this.tileAddress();
-          this.finish({ local: locals.jc }, { local: locals.nend }, block.nc * width);
+          this.finish(locals.jc, locals.nend, block.nc * width);
         });
       });
     });
@@ -179,6 +180,12 @@ class ContractEmitter extends ContractPanels {
     });
   }
 
+  /** Stores of the row panel's columns [from, to). Tiles begin at multiples of their width. */
+  finish(from: number, to: number, stride: number): void {
+    const { mr, nr } = this.block;
+    emitFinish(this, this.operands, { from, to, stride, rows: mr, multiple: nr });
+  }
+
   microTile(): void {
     const { em, block, locals, width, parts } = this;
     const { code } = em;
@@ -215,7 +222,7 @@ class ContractEmitter extends ContractPanels {
     if (block.whole) return;
     const end = code.local("i32");
     this.setMin(end, locals.jr, block.nr, this.nest.cols.extent);
-    this.finish({ local: locals.jr }, { local: end }, block.nr * width);
+    this.finish(locals.jr, end, block.nr * width);
   }
 
   /** Whether any sum of the tile is read: the least that the plane comes to over it is 0 or less. */
@@ -223,55 +230,6 @@ class ContractEmitter extends ContractPanels {
     const { block, locals } = this;
     this.pushLeast(needed, { rows: [locals.ip, block.mr], cols: [locals.jr, block.nr] });
     this.em.code.i32Const(0).op(OP.i32LeS);
-  }
-
-  /** Runs the stores over rows [ip, min(ip+MR, m)) and the given columns, reading sums from `tile`. */
-  finish(from: { local: number }, to: { local: number }, stride: number): void {
-    const { em, nest, block, locals, width, operands } = this;
-    const { code } = em;
-    const [row, rowEnd, sums, col] = [code.local("i32"), code.local("i32"), code.local("i32"), code.local("i32")];
-    const values = nest.stores.map((s) => s.value);
-    const targets = storeTargets(nest.stores, operands);
-    this.setMin(rowEnd, locals.ip, block.mr, nest.rows.extent);
-    code.get(locals.tile).set(sums);
-    this.loop(row, [{ local: locals.ip }, { local: rowEnd }], 1, () => {
-      em.vec = nest.cols;
-      // tiles begin at multiples of their width
-      em.multiple = block.nr;
-      em.vars.set(nest.rows, row);
-      em.vars.set(nest.cols, col);
-      em.dropPointers();
-      code.get(from.local).set(col);
-      em.countUses(values);
-      em.preparePointers(values, targets, nest.cols.extent === 1 ? null : nest.cols);
-      em.hoist(values, nest.cols, [VECTOR]);
-      const at = code.local("i32");
-      code.get(sums).set(at);
-      const run = (ctx: Context, count: number): void => {
-        code.while(
-          () => {
-            code.get(col).i32Const(count).op(OP.i32Add).get(to.local).op(OP.i32LeS);
-          },
-          () => {
-            em.scope(() => {
-              const acc = code.local("v128");
-              code
-                .get(at)
-                .loadBytes(count * width, 0)
-                .set(acc);
-              em.bind({ kind: "acc", dtype: nest.dtype }, ctx, acc);
-              emitStores(em, nest.stores, operands, ctx);
-            });
-            em.bumpPointers(count);
-            code.increment(col, count).increment(at, count * width);
-          },
-        );
-      };
-      if (nest.cols.extent >= em.lanes) run(VECTOR, em.lanes);
-      if (nest.cols.extent % em.lanes !== 0) run(SINGLE, 1);
-      code.increment(sums, stride);
-    });
-    em.multiple = 1;
   }
 }
 

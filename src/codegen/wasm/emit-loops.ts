@@ -5,10 +5,11 @@
  *
  *   n = 23:   [0..15] four registers   [16..19] one register   20  21  22
  */
-import { invariant } from "../../base/invariant.ts";
-import type { DType, ScalarType } from "../../kernel/dtype.ts";
+import { at, invariant } from "../../base/invariant.ts";
+import { type DType, laneBytes, type ScalarType, typeOf } from "../../kernel/dtype.ts";
 import type { Index, LoopVar } from "../../kernel/expr.ts";
 import type { Combine, Operand, Store } from "../../kernel/loops.ts";
+import { storeClusters } from "../cpu/strided.ts";
 import { product, splitCounters, UNDIVIDED, type Units } from "../units.ts";
 import { type Context, SINGLE, VECTOR } from "./addresses.ts";
 import { OP } from "./encoder.ts";
@@ -162,7 +163,17 @@ export function emitStores(
     em.code.set(local);
     return local;
   });
+  const clustered = new Set<Store>();
+  for (const cluster of ctx.single ? [] : storeClusters(stores, (index) => em.stepOf(index))) {
+    const own = cluster.members.map(({ access }) => access);
+    const storage = operandType(operands, at(own, 0).operand);
+    if (!typeOf(storage).plain || laneBytes(typeOf(storage).compute) * em.lanes !== 16) continue;
+    const locals = own.map((store) => values[stores.indexOf(store)] as number);
+    em.emitStoreCluster(cluster, storage, locals, ctx);
+    for (const store of own) clustered.add(store);
+  }
   stores.forEach((store, i) => {
+    if (clustered.has(store)) return;
     em.emitStore(store, operandType(operands, store.operand), values[i] as number, ctx);
   });
 }

@@ -3,7 +3,9 @@
  * constant element offset that it uses, so that nests which differ only in the addresses of their data share one function (an
  * unrolled network of a thousand layers has the code of a few, a concatenation of a hundred equal parts that of one).
  */
+import type { ProductType } from "../../kernel/dtype.ts";
 import type { ContractNest, Kernel, Nest } from "../../kernel/loops.ts";
+import { longRows } from "../cpu/short-rows.ts";
 import {
   type AddressNumber,
   addressesOf,
@@ -17,13 +19,18 @@ import { emitAttend } from "./attend.ts";
 import { emitContract } from "./contract.ts";
 import type { EmitOptions } from "./emit-options.ts";
 import { Code, type ModuleBuilder, OP } from "./encoder.ts";
-import { addMicroKernel, tileOf } from "./micro-kernel.ts";
+import { addMicroKernel, type Tile, tileOf } from "./micro-kernel.ts";
 import { emitMap, emitScan, emitScatter } from "./nests.ts";
 import { emitReduce } from "./reduce.ts";
+import { emitRoutine } from "./routine.ts";
 import { emitShuffle } from "./shuffle.ts";
 import { addSortFunctions, emitSort, type SortFunctions } from "./sort.ts";
 import { emitStaged } from "./staged.ts";
 import { VectorEmitter } from "./vector.ts";
+import { emitWinograd } from "./winograd.ts";
+import { WinogradFunctions } from "./winograd-functions.ts";
+import { planWinograd, planWinogradWeights } from "./winograd-plan.ts";
+import { emitWinogradWeights } from "./winograd-weights.ts";
 
 export interface KernelFunction {
   readonly fn: number;
@@ -41,6 +48,7 @@ export class KernelLibrary {
   readonly #byText = new Map<string, KernelFunction>();
   readonly #micro = new Map<string, number>();
   #sort: SortFunctions | null = null;
+  #winograd: WinogradFunctions | null = null;
 
   constructor(module: ModuleBuilder, options: EmitOptions) {
     this.#module = module;
@@ -56,7 +64,9 @@ export class KernelLibrary {
     return kernel.nests.map((nest) => this.#function(kernel, nest));
   }
 
-  #function(kernel: Kernel, nest: Nest): KernelFunction {
+  #function(kernel: Kernel, written: Nest): KernelFunction {
+    const lanes = isWide(kernel, written) ? 2 : 4;
+    const nest = longRows(written, lanes);
     const addresses = addressesOf(nest);
     const addressNumber = addressNumbers(addresses);
     const text = nestKey(kernel, nest, addresses, addressNumber);
@@ -65,7 +75,7 @@ export class KernelLibrary {
     const n = addresses.length;
     const share = (this.#options.threads ?? 1) > 1 ? { lo: n, hi: n + 1, thread: n + 2 } : null;
     const code = new Code([...addresses.map(() => "i32" as const), ...(share ? (["i32", "i32", "i32"] as const) : [])]);
-    const em = new VectorEmitter(code, isWide(kernel, nest) ? 2 : 4, addressNumber, share);
+    const em = new VectorEmitter(code, lanes, addressNumber, share);
     const units = this.#emitNest(em, kernel, nest, addressNumber);
     const made = { fn: this.#module.add(code), addresses, units: share && units, work: workOf(nest) };
     this.#byText.set(text, made);
@@ -92,9 +102,7 @@ export class KernelLibrary {
       case "scatter":
         return emitScatter(em, nest, kernel.operands);
       case "contract": {
-        const { fma } = this.#options;
-        const scratch = addressNumber(nest.scratch, 0);
-        return emitContract(em, nest, kernel.operands, { micro: this.#microKernel(nest), fma, scratch });
+        return this.#emitContract(em, kernel, nest, addressNumber);
       }
       case "shuffle":
         emitShuffle(em, nest, addressNumber(nest.operand, 0));
@@ -108,17 +116,33 @@ export class KernelLibrary {
         const micro = (product: ContractNest): number => this.#microKernel(product);
         return emitAttend(em, nest, kernel.operands, { ...this.#options, micro, addressNumber });
       }
+      case "routine":
+        return emitRoutine(em, nest, kernel.operands, addressNumber);
     }
+  }
+
+  #emitContract(em: VectorEmitter, { operands }: Kernel, nest: ContractNest, addressNumber: AddressNumber): Units {
+    const { fma } = this.#options;
+    const parts = { micro: this.#microKernel(nest), fma, scratch: addressNumber(nest.scratch, 0) };
+    const isEmpty = [nest.rows, nest.cols, ...nest.batch].some((v) => v.extent === 0);
+    const forward = isEmpty ? null : planWinograd(nest, this.#options);
+    const weights = isEmpty || forward ? null : planWinogradWeights(nest, this.#options);
+    if (!forward && !weights) return emitContract(em, nest, operands, parts);
+    this.#winograd ??= new WinogradFunctions(this.#module);
+    const kernel = (tile: Tile): number => this.#tileFunction("f32", tile);
+    const given = { ...parts, functions: this.#winograd, kernel };
+    if (forward) return emitWinograd(em, nest, operands, { plan: forward, parts: given });
+    return weights ? emitWinogradWeights(em, nest, operands, { plan: weights, parts: given }) : UNDIVIDED;
   }
 
   /** The function that computes tiles of a product. */
   #microKernel({ dtype, rows }: ContractNest): number {
-    const { fma } = this.#options;
-    const tile = tileOf(dtype, fma, rows.extent);
-    const key = `${dtype} ${tile.rows}`;
-    const known = this.#micro.get(key);
-    if (known !== undefined) return known;
-    const made = addMicroKernel(this.#module, dtype, fma, tile);
+    return this.#tileFunction(dtype, tileOf(dtype, this.#options.fma, rows.extent));
+  }
+
+  #tileFunction(dtype: ProductType, tile: Tile): number {
+    const key = `${dtype} ${JSON.stringify(tile)}`;
+    const made = this.#micro.get(key) ?? addMicroKernel(this.#module, dtype, this.#options.fma, tile);
     this.#micro.set(key, made);
     return made;
   }

@@ -31,6 +31,8 @@ import { Code, type ModuleBuilder, OP, type SimdOp, type VectorMemoryOp } from "
 export interface Tile {
   readonly rows: number;
   readonly vectors: number;
+  /** Bytes from one k to the next on either side, where there is more than the tile's elements between; default: packed panels. */
+  readonly steps?: { readonly a: number; readonly b: number };
 }
 
 const VECTOR_BYTES = 16;
@@ -76,12 +78,12 @@ export function addMicroKernel(
   fma: boolean,
   tile: Tile = tileOf(dtype, fma),
 ): number {
+  const steps = tile.steps ?? { a: tile.rows * bytesOf(dtype), b: tile.vectors * VECTOR_BYTES };
   const code = new Code(["i32", "i32", "i32", "i32", "i32", "i32"]);
   const [a, b, depth, c, stride, accumulate] = [0, 1, 2, 3, 4, 5] as const;
   const row = code.local("i32");
   const end = code.local("i32");
   const sums = Array.from({ length: tile.rows }, () => vectorLocals(code, tile.vectors));
-  const rowBytes = tile.rows * bytesOf(dtype);
 
   const eachVector = (visit: (sum: number, offset: number) => void): void => {
     code.get(c).set(row);
@@ -91,11 +93,11 @@ export function addMicroKernel(
     }
   };
 
-  code.get(a).get(depth).i32Const(rowBytes).op(OP.i32Mul).op(OP.i32Add).set(end);
+  code.get(a).get(depth).i32Const(steps.a).op(OP.i32Mul).op(OP.i32Add).set(end);
   const more = (): Code => code.get(a).get(end).op(OP.i32Ne);
   const iteration = (): void => {
     emitOuterProduct(code, ARITHMETIC[dtype], { a, b, sums, bytes: bytesOf(dtype), fma });
-    code.increment(a, rowBytes).increment(b, tile.vectors * VECTOR_BYTES);
+    code.increment(a, steps.a).increment(b, steps.b);
   };
   // Locals start as zeros: a block is summed on its own and then added, which keeps long sums accurate.
   more().if(null, () => code.repeat(iteration, more));

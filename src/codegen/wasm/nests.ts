@@ -36,6 +36,7 @@ export function emitMap(em: VectorEmitter, nest: MapNest, operands: readonly Ope
   em.vec = inner;
   const values = nest.stores.map((s) => s.value);
   const targets = storeTargets(nest.stores, operands);
+  em.findClusters(values);
   const outer = emitUnits(em, loops, () => {
     em.countUses([...values, ...nestExprs(nest).elsewhere]);
     if (!inner) {

@@ -13,27 +13,39 @@
  * one scope; values computed under a guard are not reused after it.
  */
 import { InternalError } from "../../base/invariant.ts";
-import { type DType, laneBytes, typeOf } from "../../kernel/dtype.ts";
+import { bytesOf, type DType, laneBytes, typeOf } from "../../kernel/dtype.ts";
 import { type Expr, type Index, type LoopVar, operandsOf } from "../../kernel/expr.ts";
 import type { Store } from "../../kernel/loops.ts";
+import {
+  type Cluster,
+  interleavedSources,
+  type Load,
+  loadClusters,
+  memberSources,
+  registerStarts,
+  type Source,
+  shufflesOf,
+} from "../cpu/strided.ts";
 import { ACCUMULATOR, linearCoefficient } from "../intern.ts";
 import { AddressEmitter, type Context } from "./addresses.ts";
 import { elementForm, storeElements } from "./elements.ts";
 import { OP } from "./encoder.ts";
 import { emitScalarFn, rampConstant, splatConstant } from "./scalar.ts";
 
-type Load = Extract<Expr, { kind: "load" }>;
-
 export class VectorEmitter extends AddressEmitter {
   #cache = new Map<string, number>();
   #uses = new Map<number, number>();
+  /** Of loads that step over memory, by their numbers. */
+  #clusters = new Map<number, Cluster<Load>>();
 
   /** Runs `body`; values and pointers that it makes known are forgotten afterwards. */
   override scope(body: () => void): void {
-    const [cache, uses] = [this.#cache, this.#uses];
+    const [cache, uses, clusters] = [this.#cache, this.#uses, this.#clusters];
     this.#cache = new Map(cache);
     this.#uses = new Map(uses);
+    this.#clusters = new Map(clusters);
     super.scope(body);
+    this.#clusters = clusters;
     this.#cache = cache;
     this.#uses = uses;
   }
@@ -73,6 +85,16 @@ export class VectorEmitter extends AddressEmitter {
     for (const ctx of contexts) {
       seen = new Set();
       for (const root of roots) visit(root, ctx);
+    }
+  }
+
+  /** Finds loads of a loop's body, or of what a guard lets through, that step over memory together. */
+  findClusters(roots: readonly Expr[]): void {
+    for (const cluster of loadClusters(roots, (index) => this.stepOf(index))) {
+      for (const { access } of cluster.members) {
+        const id = this.interner.id(access);
+        if (laneBytes(access.dtype) * this.lanes === 16 && !this.#clusters.has(id)) this.#clusters.set(id, cluster);
+      }
     }
   }
 
@@ -153,7 +175,7 @@ export class VectorEmitter extends AddressEmitter {
   #emitShift(word: Expr, count: Index, ctx: Context): void {
     const { code } = this;
     this.emit(word, ctx);
-    if (ctx.single || this.step(count) === 0) {
+    if (ctx.single || this.stepOf(count) === 0) {
       this.emitIndex(count, ctx);
       code.simd("i32x4_shl");
       return;
@@ -168,7 +190,7 @@ export class VectorEmitter extends AddressEmitter {
   }
 
   #emitIndexValue(index: Index, ctx: Context): void {
-    const coef = this.step(index);
+    const coef = this.stepOf(index);
     if (ctx.single || coef !== null) {
       this.emitIndex(index, ctx);
       this.code.simd("splat_i32");
@@ -184,16 +206,22 @@ export class VectorEmitter extends AddressEmitter {
 
   // ---- loads and stores -------------------------------------------------------------------------------------------
 
-  #emitLoad({ operand, index, storage }: Load, ctx: Context): void {
+  #emitLoad(expr: Load, ctx: Context): void {
     const { code } = this;
+    const { operand, index, storage } = expr;
     const form = elementForm(storage);
-    const coef = this.step(index);
+    const coef = this.stepOf(index);
     if (coef === 0) {
       form.loadSplat(code, this.emitAddress(operand, index, storage, ctx));
       return;
     }
     if (ctx.single || coef === 1) {
       form.loadDense(code, this.emitAddress(operand, index, storage, ctx), ctx.single ? 1 : this.lanes);
+      return;
+    }
+    const cluster = this.#clusters.get(this.interner.id(expr));
+    if (cluster) {
+      this.#loadCluster(expr, cluster, ctx);
       return;
     }
     const out = code.local("v128");
@@ -206,11 +234,58 @@ export class VectorEmitter extends AddressEmitter {
     form.widen(code.get(out));
   }
 
+  /** Loads what memory has one after the other, takes all members of a cluster out of it, and leaves one of them. */
+  #loadCluster(expr: Load, cluster: Cluster<Load>, ctx: Context): void {
+    const { code, lanes } = this;
+    const starts = registerStarts(cluster, lanes);
+    const [first] = cluster.members;
+    const form = elementForm(expr.storage);
+    const registers = starts.map((start) => {
+      const offset = this.emitAddress(expr.operand, first?.access.index ?? expr.index, expr.storage, ctx);
+      form.loadDense(code, offset + start * bytesOf(expr.storage), lanes);
+      const local = code.local("v128");
+      code.set(local);
+      return local;
+    });
+    for (const { access, distance } of cluster.members) {
+      this.#emitShuffled(registers, memberSources(starts, cluster.step, distance, lanes));
+      const local = code.local("v128");
+      code.set(local);
+      this.#cache.set(this.#cacheKey(access, ctx), local);
+    }
+    code.get(this.#cache.get(this.#cacheKey(expr, ctx)) as number);
+  }
+
+  /** Leaves a register whose lanes come from several. */
+  #emitShuffled(registers: readonly number[], sources: readonly Source[]): void {
+    const { code } = this;
+    const width = 16 / this.lanes;
+    const shuffles = shufflesOf(sources, this.lanes);
+    if (shuffles.length === 0) code.get(registers[sources[0]?.[0] ?? 0] as number);
+    for (const { first, second, lanes } of shuffles) {
+      if (first !== "before") code.get(registers[first] as number);
+      code.get(registers[second] as number);
+      code.shuffle(lanes.flatMap((lane) => Array.from({ length: width }, (_, byte) => lane * width + byte)));
+    }
+  }
+
+  /** Stores the values of a cluster, in locals in the order of its members, as memory has them one after the other. */
+  emitStoreCluster({ step, members }: Cluster<Store>, storage: DType, values: readonly number[], ctx: Context): void {
+    const { code, lanes } = this;
+    const [first] = members;
+    if (!first) return;
+    for (let r = 0; r < step; r++) {
+      const offset = this.emitAddress(first.access.operand, first.access.index, storage, ctx);
+      this.#emitShuffled(values, interleavedSources(step, r * lanes, lanes));
+      storeElements(code, storage, { lane: 0, count: lanes }, offset + r * lanes * bytesOf(storage));
+    }
+  }
+
   /** Stores the register in `local` as elements of an operand's type. */
   emitStore({ operand, index }: Pick<Store, "operand" | "index">, storage: DType, local: number, ctx: Context): void {
     const { code } = this;
     const form = elementForm(storage);
-    const coef = this.step(index);
+    const coef = this.stepOf(index);
     if (ctx.single || coef === 1) {
       const offset = this.emitAddress(operand, index, storage, ctx);
       form.narrow(code, local);
@@ -256,7 +331,11 @@ export class VectorEmitter extends AddressEmitter {
     code.op(OP.i32And);
     code.if(
       "v128",
-      () => branch(expr.then, inner),
+      () =>
+        this.scope(() => {
+          this.findClusters([expr.then]);
+          this.emit(expr.then, inner);
+        }),
       () => this.scope(lanewise),
     );
   }

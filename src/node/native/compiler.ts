@@ -169,10 +169,77 @@ export function compilerFor(compiler: Compiler, machine: string, lanes: Compiler
 
 type Run = Pick<Compiler, "command" | "flags">;
 
+/** How much time a compiler takes for code: `rare` code hardly takes time when it runs. */
+export type Level = "full" | "rare";
+
+/**
+ * Flags of a level, after the flags of every program. Rare code has the loops over lanes unrolled, without which it may be many
+ * times slower, and fused multiply-adds, which GCC forms with its expensive optimizations: no level changes a rounding.
+ */
+const LEVEL_FLAGS: Readonly<Record<Level, readonly string[]>> = {
+  full: [],
+  rare: ["-O1", "-fpeel-loops", "-ftree-vectorize", "-fexpensive-optimizations"],
+};
+
+/** A unit to compile: files of its text and of the object. */
+export interface UnitFiles {
+  readonly level: Level;
+  readonly source: string;
+  readonly object: string;
+}
+
+/** Units to compile, lists of which are compiled side by side, and the shared object that they are linked to with others. */
+export interface LinkedBuild {
+  readonly lanes: readonly (readonly UnitFiles[])[];
+  readonly objects: readonly string[];
+  readonly path: string;
+}
+
+/** A shell runs several compilers at once for a thread that waits; without one, programs are compiled as a whole. */
+const SHELL = "/bin/sh";
+
+export const canBuildLinked = (): boolean => existsSync(SHELL);
+
+const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
+
+/** The commands of a build: every list of units in the background, and the link once all have succeeded. */
+function scriptOf({ command, flags }: Run, { lanes, objects, path }: LinkedBuild): string {
+  const line = (...words: readonly string[]): string => [command, ...flags, ...words].map(quoted).join(" ");
+  const [sections, unused] = process.platform === "linux" ? [["-ffunction-sections"], ["-Wl,--gc-sections"]] : [[], []];
+  const compile = ({ level, source, object }: UnitFiles): string =>
+    line(...LEVEL_FLAGS[level], ...sections, "-c", "-x", "c", source, "-o", object);
+  return [
+    ...lanes.map((units, i) => `{ ${units.map(compile).join(" && ")}; } & p${i}=$!`),
+    "status=0",
+    ...lanes.map((_, i) => `wait $p${i} || status=1`),
+    `[ $status = 0 ] && exec ${line(...unused, ...objects, "-o", path, ...LIBRARIES)}`,
+    "exit 1",
+  ].join("\n");
+}
+
+const environment = (path: string): NodeJS.ProcessEnv => ({ ...process.env, TMPDIR: dirname(path) });
+
+/** Compiles units and links them; whether there is a file in the end. */
+export function buildLinked(compiler: Run, build: LinkedBuild): boolean {
+  const { path } = build;
+  const { status } = spawnSync(SHELL, ["-c", scriptOf(compiler, build)], { stdio: "ignore", env: environment(path) });
+  return status === 0 && existsSync(path);
+}
+
+/** The same while this thread goes on. */
+export function buildLinkedLater(compiler: Run, build: LinkedBuild): Promise<boolean> {
+  const { path } = build;
+  return new Promise((resolve) => {
+    const child = spawn(SHELL, ["-c", scriptOf(compiler, build)], { stdio: "ignore", env: environment(path) });
+    child.on("error", () => resolve(false));
+    child.on("close", (status) => resolve(status === 0 && existsSync(path)));
+  });
+}
+
 /** How text becomes a shared object at a path; temporary files of the compiler lie next to it. */
 const runOf = ({ flags }: Run, path: string) => ({
   args: [...flags, "-x", "c", "-", "-o", path, ...LIBRARIES],
-  env: { ...process.env, TMPDIR: dirname(path) },
+  env: environment(path),
 });
 
 /** The same while this thread goes on; whether there is a file in the end. */

@@ -14,6 +14,7 @@ import { cacheFolder } from "../cache-folder.ts";
 import type { SealedFolder } from "../sealed-folder.ts";
 import { LARGEST_CACHE, persistentFolder, transientFolder } from "./cache.ts";
 import { type Compiler, compileLater, compileTo, digest } from "./compiler.ts";
+import { compileLinked, compileLinkedLater } from "./linked-library.ts";
 
 /** The parts of koffi that are used. */
 export interface Koffi {
@@ -82,8 +83,12 @@ function adopt(folder: SealedFolder, name: string, aside: string): void {
   appendFileSync(aside, folder.seal(name, readFileSync(aside)));
   chmodSync(aside, 0o600);
   renameSync(aside, folder.pathOf(name));
-  prune(folder.path, LARGEST_CACHE);
 }
+
+const adoptIn =
+  (folder: SealedFolder) =>
+  (name: string, aside: string): void =>
+    adopt(folder, name, aside);
 
 const nameOf = ({ compiler, text }: Pick<LibraryRequest, "compiler" | "text">): string =>
   `${digest(compiler.identity, text)}.so`;
@@ -98,7 +103,10 @@ export async function prepareLibrary(request: Pick<LibraryRequest, "compiler" | 
   if (folder === undefined || typeof folder === "string" || sealedPath(folder, name) !== null) return;
   const aside = temporaryName(folder.pathOf(name));
   try {
-    if (await compileLater(request.compiler, request.text, aside)) adopt(folder, name, aside);
+    const linked = { ...request, folder, path: aside, adopt: adoptIn(folder) };
+    const made = (await compileLinkedLater(linked)) || (await compileLater(request.compiler, request.text, aside));
+    if (made) adopt(folder, name, aside);
+    prune(folder.path, LARGEST_CACHE);
   } catch {
     // the folder cannot be used
   } finally {
@@ -111,8 +119,10 @@ function compileInto(folder: SealedFolder, name: string, compiler: Compiler, tex
   const path = folder.pathOf(name);
   const aside = temporaryName(path);
   try {
-    compileTo(compiler, text, aside);
+    if (!compileLinked({ folder, compiler, text, path: aside, adopt: adoptIn(folder) }))
+      compileTo(compiler, text, aside);
     adopt(folder, name, aside);
+    prune(folder.path, LARGEST_CACHE);
     return path;
   } finally {
     rmSync(aside, { force: true });

@@ -5,10 +5,10 @@
 import { isMainThread } from "node:worker_threads";
 import { TidemarkError } from "../../base/errors.ts";
 import { invariant } from "../../base/invariant.ts";
+import type { WinogradUse } from "../../codegen/cpu/winograd-choice.ts";
 import { nativeDescription } from "../../codegen/native/description.ts";
 import type { NativeEmitOptions } from "../../codegen/native/options.ts";
 import { emitNativeProgram, type NativeSource } from "../../codegen/native/program.ts";
-import type { WinogradUse } from "../../codegen/native/winograd-choice.ts";
 import type { PlacedProgram } from "../../codegen/placed.ts";
 import {
   allocated,

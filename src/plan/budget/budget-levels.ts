@@ -58,8 +58,6 @@ export interface BudgetLevels<R> {
   readonly count: number;
   /** Whether plans are made for a number of bytes. */
   readonly aims: boolean;
-  /** Whether it takes seconds to find the smallest plan. */
-  readonly large: boolean;
   /** Whether a plan takes seconds to make, so that the first that fits has to do. */
   readonly costly: boolean;
   /** The bytes that plans of a level aim at, falling from level to level; infinite for rules. */
@@ -68,8 +66,6 @@ export interface BudgetLevels<R> {
   expectedMs(level: number): number;
   /** The plans of a level; not all of them reach its target. */
   plansAt(level: number): readonly Candidate<R>[];
-  /** Those that exist already. */
-  plansSoFar(level: number): readonly Candidate<R>[];
 }
 
 /** Levels between storing everything and `floorBytes` for strategies that aim at a number of bytes. */
@@ -89,7 +85,6 @@ export const UNREACHED = 1;
 export class TargetLevels<R> implements BudgetLevels<R> {
   readonly count = LEVELS;
   readonly aims = true;
-  readonly large: boolean;
   readonly costly: boolean;
   readonly #problem: RecomputeProblem;
   readonly #base: Candidate<R>;
@@ -99,7 +94,6 @@ export class TargetLevels<R> implements BudgetLevels<R> {
   readonly #expected = new Map<number, number>();
 
   constructor(problem: RecomputeProblem, base: Candidate<R>, realise: Realise<R>, options: FamilyOptions) {
-    this.large = problem.ops.length > LARGE_OPS;
     this.costly = problem.ops.length > COSTLY_OPS;
     this.#problem = problem;
     this.#base = base;
@@ -122,10 +116,6 @@ export class TargetLevels<R> implements BudgetLevels<R> {
     const expected = feasible ? this.#base.predictedMs + cost - baseCost(this.#problem) : Number.POSITIVE_INFINITY;
     this.#expected.set(level, expected);
     return expected;
-  }
-
-  plansSoFar(level: number): readonly Candidate<R>[] {
-    return this.#plans.get(level) ?? [];
   }
 
   /** The first of the levels that the same arenas fit. */
@@ -187,7 +177,6 @@ function planner(
 /** The plans of a rule with a parameter (the length of segments, say) that are not beaten by another of its plans. */
 export class RuleLevels<R> implements BudgetLevels<R> {
   readonly aims = false;
-  readonly large = false;
   readonly costly = false;
   readonly #points: readonly { readonly sequence: Sequence; readonly expectedMs: number }[];
   readonly #realise: Realise<R>;
@@ -223,10 +212,6 @@ export class RuleLevels<R> implements BudgetLevels<R> {
 
   expectedMs(level: number): number {
     return at(this.#points, level - 1).expectedMs;
-  }
-
-  plansSoFar(level: number): readonly Candidate<R>[] {
-    return this.#plans.get(level) ?? [];
   }
 
   plansAt(level: number): readonly Candidate<R>[] {

@@ -112,14 +112,6 @@ export class PlanFamily<R> {
     return this.#smallest(last, () => true);
   }
 
-  /** The smallest plan; for large programs the smallest so far. */
-  leastKnown(): Candidate<R> {
-    const { large, count } = this.#levels;
-    if (!large) return this.least();
-    const plans = Array.from({ length: count }, (_, i) => this.#levels.plansSoFar(i + 1)).flat();
-    return plans.reduce((a, b) => (isSmaller(b, a) ? b : a), this.base);
-  }
-
   /** Plans from everything stored to the smallest, as the strategy has them: by budget, or all of a rule's. */
   curve(points: number): readonly { readonly budgetBytes: number | null; readonly plan: Candidate<R> }[] {
     const { count, aims } = this.#levels;

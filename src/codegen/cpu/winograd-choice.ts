@@ -57,7 +57,8 @@ export interface WinogradShape extends Strips {
   readonly channels: number;
   /** Channels that are summed in one run. */
   readonly chunk: number;
-  /** Panels of rows; whether all of them are transformed once and kept. */
+  /** Rows of a panel, whole registers; panels; whether all of them are transformed once and kept. */
+  readonly panelRows: number;
   readonly panels: number;
   readonly resident: boolean;
   /** Tiles of a block, in whole registers. */
@@ -90,7 +91,7 @@ function cyclesOf(shape: WinogradShape): number {
   const blocks = Math.ceil(strips / shape.blockStrips);
   const registers = strips * Math.ceil(shape.across / lanes);
   const multiply = (POSITIONS * blocks * shape.width * channels * rows) / lanes;
-  const weights = (shape.resident ? 1 : blocks) * shape.panels * channels;
+  const weights = ((shape.resident ? 1 : blocks) * shape.panels * channels * shape.panelRows) / lanes;
   return (
     CYCLES.multiply * multiply +
     CYCLES.image * registers * channels +
@@ -111,15 +112,15 @@ export const total = (parts: Readonly<Record<string, number>>): number =>
 export function winogradParts(
   shape: WinogradShape,
 ): Readonly<Record<"v" | "u" | "m" | "panel" | "plane" | "lines" | "sums" | "along", number>> {
-  const { lanes, tiles, channels, chunk, panels, resident, blockStrips, steps, line, sumsLine } = shape;
+  const { lanes, tiles, channels, chunk, panelRows, panels, resident, blockStrips, steps, line, sumsLine } = shape;
   return {
     v: whole(POSITIONS * steps.v, lanes),
     u: whole(POSITIONS * steps.u * (resident ? panels : 1), lanes),
     m: whole(POSITIONS * steps.m, lanes),
-    panel: whole(9 * channels * lanes, lanes),
+    panel: whole(9 * channels * panelRows, lanes),
     plane: whole((TILE * Math.min(blockStrips, tiles[0]) + 2) * line, lanes),
     lines: whole(SPAN * line, lanes),
-    sums: whole(lanes * TILE * sumsLine, lanes),
+    sums: whole(panelRows * TILE * sumsLine, lanes),
     along: whole(chunk, lanes),
   };
 }
@@ -168,14 +169,22 @@ export function stripsOf({ images, places }: Layer, lanes: number, most: number)
   return { lanes, images, places, tiles, pieces, across, strips: images * pieces * tiles[0], line };
 }
 
-/** The blocks of a convolution that are the least work; null where a plain product is better, or it is none. */
-export function winogradShape(nest: Extents, lanes: number, use: WinogradUse): WinogradShape | null {
+/**
+ * The blocks of a convolution that are the least work; null where a plain product is better, or it is none. A panel has a
+ * register of rows, or as many as are given.
+ */
+export function winogradShape(
+  nest: Extents,
+  lanes: number,
+  use: WinogradUse,
+  panelRows: number = lanes,
+): WinogradShape | null {
   const layer = nest.window?.sums === "channels" ? layerOf(nest) : null;
   if (!layer) return null;
   const { rows, channels } = layer;
   const chunk = Math.ceil(channels / Math.ceil(channels / LONGEST_CHUNK));
-  const panels = Math.ceil(rows / lanes);
-  const small = 4 * POSITIONS * channels * panels * lanes <= RESIDENT_BYTES;
+  const panels = Math.ceil(rows / panelRows);
+  const small = 4 * POSITIONS * channels * panels * panelRows <= RESIDENT_BYTES;
   const most = Math.min(MOST_TILES, Math.floor(IMAGE_BYTES / (4 * POSITIONS * channels)));
   if (most === 0) return null;
   const strips = stripsOf(layer, lanes, most);
@@ -184,11 +193,11 @@ export function winogradShape(nest: Extents, lanes: number, use: WinogradUse): W
   for (let blockStrips = 1; blockStrips <= Math.min(strips.strips, most / strips.across); blockStrips++) {
     const width = Math.ceil((blockStrips * strips.across) / lanes) * lanes;
     const resident = small && blockStrips < strips.strips;
-    const kept = (resident ? channels : chunk) * lanes;
+    const kept = (resident ? channels : chunk) * panelRows;
     // A register more, so that they are no multiples of the cache's period.
-    const steps = { v: channels * width + lanes, u: kept + lanes, m: lanes * width + lanes };
+    const steps = { v: channels * width + lanes, u: kept + lanes, m: panelRows * width + lanes };
     const blocks = { blockStrips, width, resident, steps };
-    const shape: WinogradShape = { ...strips, rows, channels, chunk, panels, sumsLine, ...blocks };
+    const shape: WinogradShape = { ...strips, rows, channels, chunk, panelRows, panels, sumsLine, ...blocks };
     const cycles = cyclesOf(shape);
     if (use !== "always" && !pays(layer, lanes, cycles, total(winogradParts(shape)))) continue;
     if (!best || cycles <= cyclesOf(best)) best = shape;
@@ -197,7 +206,7 @@ export function winogradShape(nest: Extents, lanes: number, use: WinogradUse): W
 }
 
 /** Cycles of a convolution that is computed so, groups together; null where it is not. */
-export function winogradCycles(nest: Extents, lanes: number): number | null {
-  const shape = winogradShape(nest, lanes, "paying");
+export function winogradCycles(nest: Extents, lanes: number, panelRows: number = lanes): number | null {
+  const shape = winogradShape(nest, lanes, "paying", panelRows);
   return shape && cyclesOf(shape) * nest.batch.slice(1).reduce((n, v) => n * v.extent, 1);
 }
