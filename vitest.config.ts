@@ -23,9 +23,12 @@ const WORKERS = 2;
 /** Minutes of processor time: `npm run test:slow` runs them. */
 export const SLOW = [
   "tests/budget-order.test.ts",
+  "tests/random-lengths.test.ts",
+  "tests/models-of-others-all.test.ts",
   "tests/remat.test.ts",
   "tests/resident-memory.test.ts",
   "tests/strips-programs.test.ts",
+  "tests/thousand-shapes.test.ts",
 ];
 
 const measured = Math.min(SLOWEST, Math.max(1, (WORKERS * workMs()) / USUAL_MS));

@@ -6,21 +6,9 @@ import { afterAll, describe, expect, it } from "vitest";
 import { main } from "../src/cli/main.ts";
 import { parseCsv } from "../src/plan/csv.ts";
 import { readPlanJson } from "../src/plan/read-json.ts";
-import { expectRefusal, lastLine, type Outcome } from "./support/outcome.ts";
+import { tidemark } from "./support/command.ts";
+import { expectRefusal, lastLine } from "./support/outcome.ts";
 import { ROOT } from "./support/project.ts";
-
-async function tidemark(...argv: readonly string[]): Promise<Outcome> {
-  let [out, err] = ["", ""];
-  const io = {
-    out: (text: string) => {
-      out += text;
-    },
-    err: (text: string) => {
-      err += text;
-    },
-  };
-  return { code: await main(argv, io), out, err };
-}
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-cli-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -78,6 +66,21 @@ describe("tidemark plan", () => {
     expect(figures.parameterBytes).toBe(4 * 124_439_808);
     expect(figures.arenaBytes).toBeGreaterThan(2 ** 32);
     expectRefusal(await tidemark("bench", "gpt2-small"), "TargetUnsupported: gpt2-small needs an arena of");
+  });
+
+  it("prints the peak by the extents of a named dimension", async () => {
+    const { code, out } = await tidemark("plan", "gpt", "--shapes", "T=16,8");
+    expect(code).toBe(0);
+    expect(out).toMatch(/^T = 8 +[\d,]+ bytes .*\nT = 16 .* for each more T\none arena of [\d.]+ MiB for all of them/);
+    const family = lastLine((await tidemark("plan", "gpt", "--shapes", "T=8,16", "--json")).out);
+    const single = lastLine((await tidemark("plan", "gpt", "--shapes", "T=16", "--json")).out);
+    expect(family.arenaBytes).toBe(single.arenaBytes);
+    expect((await tidemark("plan", "mlp", "--shapes", "T=8")).err).toContain("mlp names no axes");
+    expect((await tidemark("plan", "gpt", "--shapes", "T:8")).err).toContain("UsageError: --shapes T:8");
+    expect((await tidemark("plan", "gpt", "--shapes", "T=8", "--map")).err).toContain("--shapes with --map");
+    expect((await tidemark("plan", "gpt", "--shapes", "B=8")).err).toContain(
+      "axes names T, which shapes has no extents for",
+    );
   });
 
   it("explains a value or a buffer", async () => {
@@ -415,7 +418,9 @@ describe("the command line", () => {
       "bench",
       "build",
       "curve",
+      "tape",
       "trace",
+      "import",
       "opt",
       "pack",
       "remat",

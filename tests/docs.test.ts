@@ -14,7 +14,7 @@ const files = projectFiles();
 const sources = subpathSources(files.find((file) => file.path === "package.json")?.text ?? "");
 const examples: readonly Example[] = files.flatMap((file) => {
   if (file.path === "README.md" || /^docs\/.*\.md$/.test(file.path)) return markdownExamples(file);
-  return /^src\/(api|nn|optim|sim|node)\/.*(?<!\.test)\.ts$/.test(file.path) ? tsdocExamples(file) : [];
+  return /^src\/(api|exchange|nn|optim|sim|node)\/.*(?<!\.test)\.ts$/.test(file.path) ? tsdocExamples(file) : [];
 });
 
 describe("finding examples", () => {

@@ -175,6 +175,39 @@ const cases: Readonly<Record<string, () => unknown>> = {
     halve.dispose();
     halve(x);
   },
+  // named dimensions
+  "shapes-max": () => tm.compile((v: Tensor) => v, { shapes: { T: wrong<number[]>({ max: 512 }) }, axes: [["T"]] }),
+  "shapes-number": () => tm.compile((v: Tensor) => v, { shapes: { T: wrong<number[]>(64) }, axes: [["T"]] }),
+  "shapes-fraction": () => tm.compile((v: Tensor) => v, { shapes: { T: [64, 0.5] }, axes: [["T"]] }),
+  "shapes-twice": () => tm.compile((v: Tensor) => v, { shapes: { T: [64, 64] }, axes: [["T"]] }),
+  "shapes-none": () => tm.compile((v: Tensor) => v, { shapes: {}, axes: [["T"]] }),
+  "shapes-list": () => tm.compile((v: Tensor) => v, { shapes: wrong<object>([64]) as never, axes: [["T"]] }),
+  "shapes-many": () => tm.compile((v: Tensor) => v, { shapes: { T: [1, 2, 3] }, axes: [["T"]], programs: 2 }),
+  "shapes-axes": () => tm.compile((v: Tensor) => v, { shapes: { T: [64] } }),
+  "shapes-axes-unknown": () => tm.compile((v: Tensor) => v, { shapes: { time: [64] }, axes: [["tiem"]] }),
+  "shapes-axes-missing": () => tm.compile((v: Tensor) => v, { shapes: { B: [2], T: [64] }, axes: [["T"]] }),
+  "shapes-axes-number": () => tm.compile((v: Tensor) => v, { shapes: { T: [64] }, axes: [wrong<null>(1), ["T"]] }),
+  "shapes-axes-rank": () => tm.compile((v: Tensor) => v, { shapes: { T: [3] }, axes: [["T"]] })(m),
+  "shapes-axes-tree": () =>
+    tm.compile((o: { v: Tensor }) => o.v, { shapes: { T: [3] }, axes: [{ w: ["T"] }] })({ v: x }),
+  "shapes-axes-list": () => tm.compile((o: Tensor[]) => o, { shapes: { T: [3] }, axes: [[["T"]]] })([x, x]),
+  "shapes-axes-tensor": () => tm.compile((v: Tensor) => v, { shapes: { T: [3] }, axes: [{ v: ["T"] }] })(x),
+  "shapes-other": () =>
+    tm.compile(
+      function step(tokens: Tensor) {
+        return tokens;
+      },
+      { shapes: { T: [64, 128] }, axes: [["T"]] },
+    )(x),
+  "shapes-longer": () =>
+    tm.compile((v: Tensor) => v, { name: "step", shapes: { T: [1, 2] }, axes: [["T"]], pad: wrong<false>(true) })(x),
+  "shapes-differ": () =>
+    tm.compile((v: Tensor, w: Tensor) => v.add(w), { shapes: { T: [2, 3] }, axes: [["T"], ["T"]] })(x, labels),
+  "shapes-argument": () =>
+    tm.compile((v: Tensor, w?: Tensor) => w ?? v, { shapes: { T: [2, 3] }, axes: [null, ["T"]] })(x),
+  "shapes-pad": () => tm.compile((v: Tensor) => v, { pad: wrong<false>(true) }),
+  "shapes-axes-alone": () => tm.compile((v: Tensor) => v, { axes: [["T"]] }),
+  "shapes-family": () => tm.compile((v: Tensor) => v, { name: "step" }).family(x),
   "compile-programs": () => tm.compile((v: Tensor) => v, { programs: 0 }),
   "donated-read": () => {
     const step = tm.compile((v: Tensor) => v.add(1), { donate: [0] });

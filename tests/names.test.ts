@@ -48,7 +48,7 @@ describe("the plan of gpt", () => {
         "block0.feed.fc",
         "block0.feed.fc.gelu",
         "block3.feed.fo.add",
-        "crossEntropy.sum",
+        "crossEntropy.gather",
       ],
       ...["d_block0.attention.qkv", "d_block3.attention.proj.add", "d_block2.feed.fc", "d_layerNorm.lnfg"],
       ...["state_params_blocks_0_qkv.new", "state_slots_m_head.new", "state_slots_v_blocks_3_fo.new", "state_step.new"],

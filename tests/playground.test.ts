@@ -143,7 +143,7 @@ describe.runIf(path !== null)("the playground", () => {
   it("trains by itself within a budget, and at once on the second visit", async () => {
     await open("");
     await expect.poll(steps, { timeout: patience(30_000) }).toBeGreaterThan(2);
-    await page.locator(".sentence").getByText("MiB instead of 7.01: 1.7 times less").waitFor();
+    await page.locator(".sentence").getByText("MiB instead of 7.02: 1.7 times less").waitFor();
     expect(Number(await text('[data-figure="recomputed"] b'))).toBeGreaterThan(0);
     expect(new URL(page.url()).hash).toBe("");
     await page.click("#start");
@@ -155,7 +155,7 @@ describe.runIf(path !== null)("the playground", () => {
         get.onsuccess = () => done([...get.result.kept.budgets.keys()]);
       };
     })`;
-    await expect.poll(() => page.evaluate(kept)).toEqual([4413350]);
+    await expect.poll(() => page.evaluate(kept)).toEqual([4419494]);
     await page.reload();
     await page.waitForSelector("html[data-ready]");
     await page.locator(".sentence").getByText("1.7 times less").waitFor();

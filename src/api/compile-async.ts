@@ -39,7 +39,8 @@ import { currentHost } from "./host.ts";
 import { pagePlans } from "./page-plans.ts";
 import { programFigures } from "./plan-info.ts";
 import { LoadedProgram, loadProgram } from "./program.ts";
-import { type CompileOptions, type CompileRequest, parseCompile } from "./request.ts";
+import { type CompileOptions, type CompileRequest, type PaddedOptions, parseCompile } from "./request.ts";
+import type { Lengths } from "./shape-axes.ts";
 import type { TracedProgram } from "./traced-program.ts";
 
 export interface CompileAsyncOptions extends CompileOptions {
@@ -86,6 +87,16 @@ interface Making {
  * console.log(scale(tensor([1, 2, 3])).toArray()); // [3, 5, 7]
  * ```
  */
+export async function compileAsync<A extends readonly (Tree | undefined)[], R = unknown, N extends string = string>(
+  fn: (...args: [...A, Lengths<N>]) => R,
+  args: Readonly<A>,
+  options: CompileAsyncOptions & PaddedOptions<N>,
+): Promise<Compiled<A, R>>;
+export async function compileAsync<A extends readonly (Tree | undefined)[], R = unknown>(
+  fn: (...args: A) => R,
+  args: Readonly<A>,
+  options?: CompileAsyncOptions,
+): Promise<Compiled<A, R>>;
 export async function compileAsync<A extends readonly (Tree | undefined)[], R = unknown>(
   fn: (...args: A) => R,
   args: Readonly<A>,
@@ -112,8 +123,11 @@ export async function compileEach<A extends readonly (Tree | undefined)[], R = u
   const name = request.name ?? (fn.name || "the function");
   const where = sourceLocation();
   const maker = makerOf(fn as AnyFunction, request);
-  for (const [i, args] of lists.entries()) {
-    const told = onProgress && partly(onProgress, i, lists.length);
+  const { family } = maker;
+  // the largest first: the arena is allocated once
+  const all = family ? lists.flatMap((args) => [...family.lists(args)].reverse()) : lists;
+  for (const [i, args] of all.entries()) {
+    const told = onProgress && partly(onProgress, i, all.length);
     await addProgram(maker, args, { watch: new CompileWatch({ onProgress: told, signal, name, where }), options });
   }
   return compiledBy(maker);
@@ -134,7 +148,8 @@ async function addProgram(
   const { request } = maker;
   watch.check();
   watch.begin("trace");
-  const source = maker.reader.trace(args);
+  // a member of a family may be traced and planned already
+  const source = maker.family?.source(maker.reader.read(args).key) ?? maker.reader.trace(args);
   for (const leaf of source.flat.tensors) requireActive(leaf);
   const wantsBetter = (options.refine ?? true) && options.effort === undefined && isQuick(request.memory);
   let entry: Entry;
@@ -302,6 +317,7 @@ function inWorker(text: string, task: SentTask, { maker, watch, isRefinement }: 
 async function loadSent(making: Making, chosen: ChosenTarget, sent: Planned): Promise<Entry> {
   const { maker, source, watch } = making;
   const program = await loadedCode(making, chosen, sent);
+  maker.kept.counts.planned++;
   const { moduleBytes, kernelFunctions } = program;
   const figures = programFigures(sent.figures, source, chosen);
   const types = typesOf(source.flat);

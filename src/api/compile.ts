@@ -4,7 +4,9 @@
  */
 
 import { withLocation } from "../base/errors.ts";
-import { requireFunction } from "../trace/arguments.ts";
+import type { ChosenProgram } from "../compiler/stored.ts";
+import type { Target } from "../runtime/device.ts";
+import { fail, requireFunction } from "../trace/arguments.ts";
 import { type AnyFunction, callByValue, type FlatArguments, type Traced } from "../trace/function.ts";
 import { sourceLocation } from "../trace/source-location.ts";
 import type { Tensor } from "../trace/tensor.ts";
@@ -12,10 +14,12 @@ import { currentTrace, requireActive } from "../trace/trace.ts";
 import { type Tree, unflatten } from "../trace/tree.ts";
 import { spec } from "./create.ts";
 import { currentHost, type Host } from "./host.ts";
-import { KeptPrograms, type Usage } from "./kept-programs.ts";
+import { KeptPrograms, type Stats, type Usage } from "./kept-programs.ts";
 import { type PlanInfo, planInfo } from "./plan-info.ts";
-import { type LoadedProgram, loadProgram } from "./program.ts";
-import { type CompileOptions, type CompileRequest, parseCompile } from "./request.ts";
+import { type LoadedProgram, loadPlaced } from "./program.ts";
+import { type CompileOptions, type CompileRequest, type PaddedOptions, parseCompile } from "./request.ts";
+import type { Lengths } from "./shape-axes.ts";
+import type { ShapeFamily, ShapeFamilyInfo } from "./shape-family.ts";
 import { CallReader, numberTensors, type TracedProgram, traceProgram } from "./traced-program.ts";
 
 /** What a compiled program is and needs. */
@@ -35,6 +39,10 @@ export interface Compiled<A extends readonly unknown[], R> {
   program(...args: A): ProgramInfo;
   /** What is held now. All programs run in one arena: `arenaBytes` is at most `memory`, whatever shapes are called. */
   usage(): Usage;
+  /** The same, and how many programs were planned, compiled and dropped so far. */
+  stats(): Stats;
+  /** With `shapes`: plans all members for arguments like these, without compiling or running; as text, the peak by extent. */
+  family(...args: A): ShapeFamilyInfo;
   /**
    * Frees programs and arena at once; a later call throws `Disposed`. Tensors that calls returned stay readable. Never
    * needed: what is not referred to any more is freed anyway.
@@ -64,13 +72,24 @@ export interface Maker {
   readonly request: CompileRequest;
   readonly kept: KeptPrograms<Entry>;
   readonly reader: CallReader;
+  /** The programs for the extents of named dimensions. */
+  readonly family: ShapeFamily | null;
+  /** Is told of each program that was not expected. */
+  readonly counted: ((args: FlatArguments) => void) | undefined;
 }
 
 /** @internal */
 export function makerOf(fn: AnyFunction, request: CompileRequest): Maker {
   const kept = new KeptPrograms<Entry>(fn.name || "the compiled function", request);
-  return { fn, request, kept, reader: new CallReader(fn, request) };
+  const { family: asked, expectsMany, programs } = request;
+  const { families } = currentHost();
+  const family = asked ? (families ?? notImported(asked.caller)).familyOf(fn, asked, programs) : null;
+  const counted = expectsMany ? undefined : families?.counterOf(kept.name);
+  return { fn, request, kept, reader: new CallReader(fn, request), family, counted };
 }
+
+const notImported = (caller: string): never =>
+  fail("InvalidArgument", `${caller}: shapes is not imported`, 'import "tidemark/core/budget" as well');
 
 /** What cannot be planned or loaded names the line of the call that asked for it. */
 function located<T>(make: () => T): T {
@@ -89,12 +108,16 @@ export function tracedParts({ traced }: TracedProgram): Pick<Entry, "captures" |
 
 /** Plans and loads a program on this thread. @internal */
 export function build(maker: Maker, source: TracedProgram): Entry {
-  const { request, kept } = maker;
+  const { request, kept, family } = maker;
   const started = performance.now();
   const host = currentHost();
   located(() => kept.settle(source));
   const { program, placed } = located(() =>
-    kept.load(({ target }) => loadProgram(source, request, { target, host, arena: () => kept.arena })),
+    kept.load(({ target }) => {
+      const planned = family?.plan(maker, source, target) ?? planOne(maker, source, target);
+      const on = { target, host, arena: () => kept.arena };
+      return { program: loadPlaced(source, planned, on, request.checkNaN), placed: planned };
+    }),
   );
   const { graph, plan, ...info } = planInfo(source, placed, kept.target);
   const { moduleBytes, kernelFunctions } = program;
@@ -105,6 +128,13 @@ export function build(maker: Maker, source: TracedProgram): Entry {
     details: () => ({ graph, plan }),
     request,
   };
+}
+
+function planOne({ request, kept }: Maker, source: TracedProgram, { description }: Target): ChosenProgram {
+  const host = currentHost();
+  const placed = host.planner.assemble(source, description, request, host);
+  kept.counts.planned++;
+  return placed;
 }
 
 interface Call {
@@ -156,37 +186,48 @@ function infoOf(maker: Maker, { flat, entry: { figures, details, request } }: Ca
  * console.log(scale(tensor([1, 2, 3])).toArray()); // [3, 5, 7]
  * ```
  */
+export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = unknown, N extends string = string>(
+  fn: (...args: [...A, Lengths<N>]) => R,
+  options: PaddedOptions<N>,
+): Compiled<A, R>;
 export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = unknown>(
   fn: (...args: A) => R,
-  options: CompileOptions = {},
-): Compiled<A, R> {
+  options?: CompileOptions,
+): Compiled<A, R>;
+export function compile(fn: AnyFunction, options: CompileOptions = {}): Compiled<unknown[], unknown> {
   requireFunction("compile", "its first argument", fn);
-  return compiledBy(makerOf(fn as AnyFunction, parseCompile("compile", options)));
+  return compiledBy(makerOf(fn, parseCompile("compile", options)));
 }
 
 /** The arguments of a call and its program; the function is traced where there is none. */
-function callOf(maker: Maker, args: readonly unknown[]): Call {
-  const { kept, reader } = maker;
+function callOf(maker: Maker, given: readonly unknown[]): Call {
+  const { kept, reader, family, counted } = maker;
+  const args = family?.fit(given) ?? given;
   const flat = reader.read(args);
   for (const leaf of flat.tensors) requireActive(leaf);
   const known = kept.find(flat.key);
   if (known) return { flat, entry: known };
   return currentHost().heap.keptSmall(() => {
+    const planned = family?.source(flat.key);
+    if (planned) return { flat, entry: kept.add(flat.key, build(maker, planned)) };
     const source = reader.trace(args);
     // Numbers may have turned out to be constants.
     const { key } = source.flat;
-    return { flat: source.flat, entry: kept.find(key) ?? kept.add(key, build(maker, source)) };
+    const entry = kept.find(key) ?? kept.add(key, build(maker, source));
+    counted?.(source.flat);
+    return { flat: source.flat, entry };
   });
 }
 
 /** A compiled function, with the programs that its maker has. @internal */
 export function compiledBy<A extends readonly unknown[], R>(maker: Maker): Compiled<A, R> {
-  const { fn, kept } = maker;
+  const { fn, kept, family } = maker;
   const compiled = (...args: A): R => {
     // Inside another trace a compiled function is the function itself, but for changes to its arguments.
     const trace = currentTrace();
-    if (trace) return callByValue(trace, fn, args) as R;
+    if (trace) return callByValue(trace, fn, family?.unpadded(args) ?? args) as R;
     const { flat, entry } = callOf(maker, args);
+    kept.counts.calls++;
     const given = [...flat.tensors, ...numberTensors(entry, flat), ...entry.captures];
     const run = (): R => unflatten(entry.resultTree, entry.program.run(given)) as R;
     if (!entry.details) return run();
@@ -200,6 +241,12 @@ export function compiledBy<A extends readonly unknown[], R>(maker: Maker): Compi
   return Object.assign(compiled, {
     program: (...args: A): ProgramInfo => infoOf(maker, callOf(maker, args)),
     usage: () => kept.usage(),
+    stats: () => kept.stats(),
+    family: (...args: A): ShapeFamilyInfo =>
+      (family ?? fail("InvalidArgument", `${kept.name} was compiled without shapes`, "give { shapes, axes }")).info(
+        maker,
+        args,
+      ),
     dispose: () => kept.dispose(),
   });
 }

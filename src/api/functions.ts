@@ -57,6 +57,7 @@ export * from "./elementwise.ts";
 export type { AbortSignalLike } from "./event-loop.ts";
 export { type Complex, complexMul, type FftNorm, type FftOptions, fft, ifft, irfft, rfft } from "./fft.ts";
 export * from "./fft-axes.ts";
+export { type FileBytes, loadBytes, type SaveBytesOptions, saveBytes } from "./file-bytes.ts";
 export { type ArgNums, type AuxOptions, type GradOf, type GradOptions, grad, valueAndGrad } from "./grad.ts";
 export { type GroupedMatmulOptions, groupedMatmul } from "./grouped.ts";
 export * from "./image.ts";
@@ -73,7 +74,7 @@ export {
 } from "./indexing.ts";
 export * from "./jacobian.ts";
 export * from "./join.ts";
-export type { Usage } from "./kept-programs.ts";
+export type { Stats, Usage } from "./kept-programs.ts";
 export type { Tensors } from "./keys.ts";
 export type {
   CholeskyOptions,
@@ -94,6 +95,7 @@ export { fromMessage, type TreeMessage, toMessage } from "./message.ts";
 export { hvp, jvp, vjp } from "./modes.ts";
 export type { Place } from "./mutation.ts";
 export * from "./normalize.ts";
+export { loadNpy, loadNpz, saveNpy, saveNpz } from "./numpy-files.ts";
 export type { Axes, TensorLike } from "./operands.ts";
 export type { PlanInfo } from "./plan-info.ts";
 export * from "./pool.ts";
@@ -101,7 +103,7 @@ export { random } from "./random.ts";
 export { type FileInfo, fileInfo } from "./read-tensors.ts";
 export * from "./reduce.ts";
 export type { ShapedOptions, TruncatedOptions } from "./rejection.ts";
-export type { CompileOptions, PlanEffort, PlanningOptions, PlanProgress } from "./request.ts";
+export type { CompileOptions, PaddedOptions, PlanEffort, PlanningOptions, PlanProgress } from "./request.ts";
 export * from "./reversible.ts";
 export { type LoadOptions as LoadFileOptions, load, loadFrom, type SaveOptions, save, saveTo } from "./save.ts";
 export {
@@ -122,6 +124,9 @@ export {
 export { scope } from "./scope.ts";
 export * from "./search.ts";
 export * from "./shape.ts";
+export type { AxisNames, Extents, Lengths, NamedAxes, NamedShapes } from "./shape-axes.ts";
+export type { ShapeFamilyInfo, ShapeMember } from "./shape-family.ts";
+export { loadShards, type OpenShard } from "./shards.ts";
 export {
   argsort,
   median,

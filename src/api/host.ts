@@ -20,12 +20,17 @@ import { type ChosenTarget, chooseTarget, DEFAULT_TARGET, type TimeOn } from "..
 import { isTarget } from "../runtime/device.ts";
 import { plainRuntime, type RuntimeHost } from "../runtime/host.ts";
 import type { AskedTarget } from "./request.ts";
+import type { ShapeFamilies } from "./shape-family.ts";
 
-export interface Host extends PlanningHost, RuntimeHost {}
+export interface Host extends PlanningHost, RuntimeHost {
+  /** Functions for several shapes; null: not imported. */
+  readonly families: ShapeFamilies | null;
+}
 
 let installed: Host | null = null;
 /** What is imported to plan within budgets. */
 let budgets: Planner | null = null;
+let families: Host["families"] = null;
 /** What the functions that make loops and branches bring along. */
 let loops: LoopSupport | null = null;
 /** Made when it is first asked for. */
@@ -40,6 +45,9 @@ export const plainHost = (): Host => ({
   get loops() {
     return loops;
   },
+  get families() {
+    return families;
+  },
 });
 
 /** Makes a host that of this process. @internal */
@@ -48,10 +56,11 @@ export function installHost(host: Host): void {
   installed = host;
 }
 
-/** Makes plans within budgets possible where the host has none of its own. @internal */
-export function installBudgets(planner: Planner): void {
+/** Makes plans within budgets, and of families of shapes, possible where the host has none of its own. @internal */
+export function installBudgets(planner: Planner, familyOf: Host["families"]): void {
   invariant(budgets === null || budgets === planner, () => "another planner is installed already");
   budgets = planner;
+  families = familyOf;
 }
 
 /** Makes programs with loops and branches possible: called by whatever adds one to a graph, before it does. @internal */

@@ -21,24 +21,41 @@ export interface Usage {
   readonly arenaBytes: number;
 }
 
+/** What a compiled function holds, and what it has done so far. */
+export interface Stats extends Usage {
+  /** Of the device or the process: whole pages on WebAssembly. */
+  readonly allocatedBytes: number;
+  readonly calls: number;
+  /** Programs that were planned, or whose plans were read from the cache. */
+  readonly planned: number;
+  /** Programs whose code was made and loaded. */
+  readonly compiled: number;
+  /** Programs that made room for others. */
+  readonly dropped: number;
+}
+
 interface Entry {
   readonly program: LoadedProgram;
 }
 
 export class KeptPrograms<E extends Entry> {
-  readonly #name: string;
+  readonly name: string;
   readonly #request: CompileRequest;
   readonly #entries: Recent<string, E>;
   #chosen: ChosenTarget | undefined;
   #arena: Arena | undefined;
   #disposed = false;
+  readonly counts = { calls: 0, planned: 0, compiled: 0, dropped: 0 };
   readonly #listeners: (() => void)[] = [];
 
   /** `name` is the function's, for messages. */
   constructor(name: string, request: CompileRequest) {
-    this.#name = request.name ?? name;
+    this.name = request.name ?? name;
     this.#request = request;
-    this.#entries = new Recent(request.programs, ({ program }) => program.close());
+    this.#entries = new Recent(request.programs, ({ program }) => {
+      this.counts.dropped++;
+      program.close();
+    });
   }
 
   get target(): ChosenTarget {
@@ -53,7 +70,7 @@ export class KeptPrograms<E extends Entry> {
 
   find(key: string): E | undefined {
     if (this.#disposed) {
-      throw new TidemarkError("Disposed", `${this.#name} was disposed of and cannot be called again`, {
+      throw new TidemarkError("Disposed", `${this.name} was disposed of and cannot be called again`, {
         where: sourceLocation(),
         help: "compile the function again, or call dispose() later; tensors that it returned stay readable",
       });
@@ -61,7 +78,13 @@ export class KeptPrograms<E extends Entry> {
     return this.#entries.find(key);
   }
 
+  /** Without using it. */
+  peek(key: string): E | undefined {
+    return this.#entries.peek(key);
+  }
+
   add(key: string, entry: E): E {
+    this.counts.compiled++;
     return this.#entries.add(key, entry);
   }
 
@@ -112,11 +135,17 @@ export class KeptPrograms<E extends Entry> {
     return { programs: this.#entries.size, arenaBytes: this.#arena?.memory.bytes ?? 0 };
   }
 
+  stats(): Stats {
+    return { ...this.usage(), allocatedBytes: this.#arena?.memory.allocatedBytes ?? 0, ...this.counts };
+  }
+
   /** Frees code and arenas; tensors in them go on in arrays of their own. */
   dispose(): void {
     this.#disposed = true;
     for (const listener of this.#listeners.splice(0)) listener();
+    const { dropped } = this.counts;
     while (this.#entries.dropOldest());
+    this.counts.dropped = dropped;
     this.#arena?.clear();
     this.#arena = undefined;
   }

@@ -27,25 +27,47 @@ export interface Wanted {
   readonly ignoreExtra: boolean;
 }
 
-/** Yields the number of bytes that it needs next; returns tensors by name. Without `wanted` it reads all of them. */
+/** Which tensors of a file are kept, after a look at its header. */
+interface Choice {
+  check(header: FileHeader): void;
+  keeps(entry: FileTensor): boolean;
+}
+
+export interface ReadFile {
+  /** All of the file. */
+  readonly entries: readonly FileTensor[];
+  /** Those that are kept, by name. */
+  readonly tensors: ReadonlyMap<string, Tensor>;
+}
+
+/** Yields the number of bytes that it needs next. */
+export function* readChosen(fileBytes: number | undefined, choice: Choice): Generator<number, ReadFile, Uint8Array> {
+  const header = yield* readHeader(fileBytes);
+  choice.check(header);
+  const tensors = new Map<string, Tensor>();
+  for (const entry of header.tensors) {
+    const bytes = yield entry.end - entry.begin;
+    if (!choice.keeps(entry)) continue;
+    const storage = new ArrayStorage(dtypeInMemory(entry), entry.shape, elementsFromFile(entry, bytes));
+    tensors.set(entry.name, new Tensor(storage));
+  }
+  return { entries: header.tensors, tensors };
+}
+
+/** The same for what a tree wants; without it, all of the file. Returns tensors by name. */
 export function* readTensors(
   fileBytes: number | undefined,
   wanted: Wanted | null,
 ): Generator<number, ReadonlyMap<string, Tensor>, Uint8Array> {
-  const header = yield* readHeader(fileBytes);
-  if (wanted) requireMatch(header, wanted);
   const names = wanted && new Set(wanted.tensors.map(({ name }) => name));
-  const tensors = new Map<string, Tensor>();
-  for (const entry of header.tensors) {
-    const bytes = yield entry.end - entry.begin;
-    if (names?.has(entry.name) === false) continue;
-    const storage = new ArrayStorage(dtypeInMemory(entry), entry.shape, elementsFromFile(entry, bytes));
-    tensors.set(entry.name, new Tensor(storage));
-  }
-  return tensors;
+  const file = yield* readChosen(fileBytes, {
+    check: (header) => wanted && requireMatch(header, wanted),
+    keeps: ({ name }) => names?.has(name) !== false,
+  });
+  return file.tensors;
 }
 
-function* readHeader(fileBytes: number | undefined): Generator<number, FileHeader, Uint8Array> {
+export function* readHeader(fileBytes: number | undefined): Generator<number, FileHeader, Uint8Array> {
   const length = headerBytes(yield Math.min(PREFIX_BYTES, fileBytes ?? PREFIX_BYTES), fileBytes);
   const dataBytes = fileBytes === undefined ? undefined : fileBytes - PREFIX_BYTES - length;
   return parseHeader(yield length, dataBytes);
@@ -59,8 +81,8 @@ function listed(names: readonly string[]): string {
   return `${names.slice(0, SHOWN).join(", ")}${more}`;
 }
 
-/** Throws one error with everything that does not fit. */
-function requireMatch({ tensors }: FileHeader, { tensors: wanted, ignoreExtra }: Wanted): void {
+/** Throws one error with everything that does not fit. @internal */
+export function requireMatch({ tensors }: Pick<FileHeader, "tensors">, { tensors: wanted, ignoreExtra }: Wanted): void {
   const byName = new Map(tensors.map((entry) => [entry.name, entry]));
   const names = new Set(wanted.map(({ name }) => name));
   const missing = wanted.filter(({ name }) => !byName.has(name));

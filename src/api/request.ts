@@ -16,6 +16,7 @@ import { DEFAULT_TARGET, TARGET_NAMES, type TargetName } from "../runtime/choose
 import { isTarget, PRODUCTS, type Products, type Target } from "../runtime/device.ts";
 import type { CostModel } from "../target/work.ts";
 import { describe, fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
+import type { NamedAxes, NamedShapes, ShapeOptions } from "./shape-axes.ts";
 
 /** More than any machine's cores: a larger number is a mistake. @internal */
 export const MOST_THREADS = 1024;
@@ -92,6 +93,18 @@ export interface CompileOptions extends PlanningOptions {
    * dropped, and compiled again when it is called.
    */
   readonly programs?: number;
+  /**
+   * The extents that named dimensions may have: `{ T: [64, 128, 256] }`. All of them are planned before the first run, in one arena
+   * of the largest one's size. Another extent is an error, or with `pad` padded (docs/shapes.md).
+   */
+  readonly shapes?: NamedShapes;
+  /** Which axes of each argument those dimensions are, null for others: `[null, [null, "T"]]`. A tree for an argument that is one. */
+  readonly axes?: readonly NamedAxes[];
+  /**
+   * Whether arguments of other extents are padded with zeros to the next that `shapes` has. The function gets the lengths before
+   * padding as one more argument, scalars of i32 by name: `{ T }`.
+   */
+  readonly pad?: boolean;
   /** For finding faults: runs operation by operation and throws where NaN first appears. Slow; nothing is donated. */
   readonly checkNaN?: boolean;
   /**
@@ -99,6 +112,12 @@ export interface CompileOptions extends PlanningOptions {
    * later throws `StaleResult`. Default: `"copied"`, in arrays of their own. State that is donated stays in the arena either way.
    */
   readonly results?: Results;
+}
+
+/** Options of a function whose arguments are padded: it has one more argument than its calls, the lengths. */
+export interface PaddedOptions<Name extends string> extends CompileOptions {
+  readonly shapes: { readonly [name in Name]: readonly number[] };
+  readonly pad: true;
 }
 
 /** Where a call's results are. */
@@ -128,6 +147,9 @@ export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
 const COMPILE_OPTIONS: OptionKinds<CompileOptions> = {
   ...PLANNING_OPTIONS,
   programs: "a number",
+  shapes: "anything",
+  axes: "anything",
+  pad: "a boolean",
   checkNaN: "a boolean",
   results: "a text",
 };
@@ -144,6 +166,9 @@ export interface CompileRequest extends PlanRequest {
   readonly name: string | undefined;
   /** How many are kept. */
   readonly programs: number;
+  /** Whether that number was asked for: many programs are no surprise then. */
+  readonly expectsMany: boolean;
+  readonly family: ShapeOptions | undefined;
   readonly checkNaN: boolean;
   readonly results: Results;
 }
@@ -157,7 +182,7 @@ export function parsePlanning(caller: string, options: PlanningOptions): Compile
 /** Checks options as `compile` has them; `caller` is named in errors, and `more` are options of its own. @internal */
 export function parseCompile(caller: string, options: CompileOptions, more: OptionKinds<object> = {}): CompileRequest {
   requireOptions(caller, options, { ...COMPILE_OPTIONS, ...more });
-  const { programs = MOST_PROGRAMS, checkNaN = false, results = "copied" } = options;
+  const { programs = MOST_PROGRAMS, checkNaN = false, shapes, axes, pad = false, results = "copied" } = options;
   const request = parsed(caller, { effort: "quick", ...options });
   if (!(Number.isInteger(programs) && programs >= 1)) {
     fail("InvalidArgument", `${caller}: programs is ${describe(programs)}`, "give a whole number from 1 on");
@@ -165,8 +190,11 @@ export function parseCompile(caller: string, options: CompileOptions, more: Opti
   if (!["copied", "borrowed"].includes(results)) {
     fail("InvalidArgument", `${caller}: results is ${describe(results)}`, 'give "copied" or "borrowed"');
   }
+  const isFamily = shapes !== undefined || axes !== undefined || pad;
+  const family = isFamily ? { caller, name: options.name, shapes, axes, pad } : undefined;
+  const expectsMany = options.programs !== undefined;
   // operation by operation, so that the one to blame can be named
-  return { ...request, programs, checkNaN, results, passes: checkNaN ? pipeline : undefined };
+  return { ...request, programs, expectsMany, family, checkNaN, results, passes: checkNaN ? pipeline : undefined };
 }
 
 function parsed(caller: string, options: PlanningOptions): CompileRequest {
@@ -204,7 +232,14 @@ function parsed(caller: string, options: PlanningOptions): CompileRequest {
       name,
       validate,
     },
-    ...{ passes: undefined, programs: MOST_PROGRAMS, checkNaN: false, results: "copied" as const },
+    ...{
+      passes: undefined,
+      programs: MOST_PROGRAMS,
+      expectsMany: false,
+      family: undefined,
+      checkNaN: false,
+      results: "copied" as const,
+    },
   };
 }
 

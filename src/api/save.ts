@@ -8,20 +8,25 @@
  *   load      a file in an array                           ──→  tensors
  *   loadFrom  a Blob, a response, a stream, a file handle   ──→  tensors, one at a time
  */
-import { FILE_TYPE_OF } from "../formats/elements.ts";
-import { isReserved, layOut, type Unplaced } from "../formats/safetensors.ts";
-import type { TypedArray } from "../kernel/dtype.ts";
+import { bytesInFile, canWriteAs, FILE_TYPE_OF, typesFor } from "../formats/elements.ts";
+import { type FileType, isReserved, layOut, type Unplaced } from "../formats/safetensors.ts";
+import type { DType } from "../kernel/dtype.ts";
 import { fail, requireOptions } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
 import { Tensor } from "../trace/tensor.ts";
 import { flatten, type Tree, type TreeDef, unflatten } from "../trace/tree.ts";
 import { ByteReader, type ByteSink, type ByteSource, sinkOf } from "./byte-streams.ts";
-import { readTensors } from "./read-tensors.ts";
+import { readTensors, type Wanted } from "./read-tensors.ts";
 import { visitLeaves } from "./tree.ts";
 
 export interface SaveOptions {
   /** Texts that travel with the tensors: where they came from, what they are for. */
   readonly metadata?: Readonly<Record<string, string>>;
+  /**
+   * Types of the file by path, for tensors that are to be written in another than their own: floats as F16 or BF16, rounded to the
+   * nearest, whole numbers as I8, U8, I16, U16, U32, I64 or U64. Those of a file that was read are in its `fileInfo`.
+   */
+  readonly types?: Readonly<Record<string, string>>;
 }
 
 export interface LoadOptions {
@@ -57,18 +62,34 @@ const tensorOf = ({ value }: Leaf): Tensor => {
   return typeof value === "number" ? tensor(value, { dtype: "f64" }) : tensor(value);
 };
 
+/** A tensor with its name and type in the file. */
+export interface NamedTensor {
+  readonly name: string;
+  readonly type: FileType;
+  readonly tensor: Tensor;
+}
+
 interface FilePlan {
   readonly head: Uint8Array;
   /** In the order of their bytes. */
-  readonly tensors: readonly Tensor[];
+  readonly tensors: readonly NamedTensor[];
   readonly bytes: number;
 }
 
-function planFile(what: string, tree: Tree, { metadata = {} }: SaveOptions): FilePlan {
-  for (const [key, value] of Object.entries(metadata)) {
-    if (typeof value !== "string")
-      fail("InvalidArgument", `${what}: metadata.${key} is not a text`, "use String(value)");
-  }
+/** The type of a file that a tensor is written in. */
+function fileTypeOf(what: string, path: string, dtype: DType, types: Readonly<Record<string, string>>): FileType {
+  const asked = Object.hasOwn(types, path) ? types[path] : undefined;
+  if (asked === undefined) return FILE_TYPE_OF[dtype];
+  if (canWriteAs(dtype, asked)) return asked;
+  return fail(
+    "InvalidArgument",
+    `${what}: ${path} is of type ${dtype} and cannot be written as ${asked}`,
+    `types for it: ${typesFor(dtype).join(", ")}; convert the tensor for others`,
+  );
+}
+
+/** Everything of a tree that goes into files, in the order of the tree. @internal */
+export function namedTensors(what: string, tree: Tree, { types = {} }: SaveOptions): readonly NamedTensor[] {
   const byName = new Map<string, Tensor>();
   for (const leaf of leavesOf(tree).leaves) {
     const { path } = leaf;
@@ -82,20 +103,25 @@ function planFile(what: string, tree: Tree, { metadata = {} }: SaveOptions): Fil
     if (isReserved(path)) fail("InvalidTree", `${what}: ${path} cannot be the name of a tensor`, "rename that key");
     byName.set(path, tensorOf(leaf));
   }
-  const unplaced: Unplaced[] = [...byName].map(([name, { dtype, shape }]) => ({
-    name,
-    type: FILE_TYPE_OF[dtype],
-    shape,
-  }));
-  const { head, tensors } = layOut(unplaced, metadata);
-  const bytes = head.length + (tensors.at(-1)?.end ?? 0);
-  return { head, tensors: tensors.map(({ name }) => byName.get(name) as Tensor), bytes };
+  return [...byName].map(([name, made]) => {
+    return { name, type: fileTypeOf(what, name, made.dtype, types), tensor: made };
+  });
 }
 
-const bytesOf = (data: TypedArray): Uint8Array => new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+function planFile(what: string, named: readonly NamedTensor[], { metadata = {} }: SaveOptions): FilePlan {
+  for (const [key, value] of Object.entries(metadata)) {
+    if (typeof value !== "string")
+      fail("InvalidArgument", `${what}: metadata.${key} is not a text`, "use String(value)");
+  }
+  const byName = new Map(named.map((one) => [one.name, one]));
+  const unplaced: Unplaced[] = named.map(({ name, type, tensor: { shape } }) => ({ name, type, shape }));
+  const { head, tensors } = layOut(unplaced, metadata);
+  const bytes = head.length + (tensors.at(-1)?.end ?? 0);
+  return { head, tensors: tensors.map(({ name }) => byName.get(name) as NamedTensor), bytes };
+}
 
-const SAVE = { metadata: "anything" } as const;
-const LOAD = { rename: "a function", extra: "a text" } as const;
+const SAVE = { metadata: "anything", types: "anything" } as const;
+export const LOAD = { rename: "a function", extra: "a text" } as const;
 
 /**
  * A tree of tensors as the bytes of a safetensors file: parameters, the state of an optimizer, anything that functions take
@@ -110,23 +136,29 @@ const LOAD = { rename: "a function", extra: "a text" } as const;
  */
 export function save(tree: Tree, options: SaveOptions = {}): Uint8Array {
   requireOptions("save", options, SAVE);
-  const { head, tensors, bytes } = planFile("save", tree, options);
+  const { head, tensors, bytes } = planFile("save", namedTensors("save", tree, options), options);
   const file = new Uint8Array(bytes);
   file.set(head);
   let next = head.length;
-  for (const leaf of tensors) {
-    const part = bytesOf(leaf.data());
+  for (const { name, type, tensor: leaf } of tensors) {
+    const part = bytesInFile(name, type, leaf.data());
     file.set(part, next);
     next += part.length;
   }
   return file;
 }
 
-/** The parts of the file, one tensor at a time, each when it is asked for. @internal */
-export async function* fileParts(tree: Tree, options: SaveOptions = {}): AsyncGenerator<Uint8Array> {
-  const { head, tensors } = planFile("save", tree, options);
+/** The parts of a file with these tensors, one at a time, each when it is asked for. @internal */
+export async function* partsOf(named: readonly NamedTensor[], options: SaveOptions): AsyncGenerator<Uint8Array> {
+  const { head, tensors } = planFile("save", named, options);
   yield head;
-  for (const leaf of tensors) yield bytesOf(await leaf.dataAsync());
+  for (const { name, type, tensor: leaf } of tensors) yield bytesInFile(name, type, await leaf.dataAsync());
+}
+
+/** The parts of a file with all tensors of a tree. @internal */
+export function fileParts(tree: Tree, options: SaveOptions = {}): AsyncGenerator<Uint8Array> {
+  requireOptions("save", options, SAVE);
+  return partsOf(namedTensors("save", tree, options), options);
 }
 
 /**
@@ -216,8 +248,11 @@ export async function loadFrom(source: ByteSource, like?: Tree, options: LoadOpt
   }
 }
 
-/** What a tree wants of a file: null for everything. */
-function wantedBy(like: Tree | undefined, { rename = (path) => path, extra = "error" }: LoadOptions) {
+/** What a tree wants of a file: null for everything. @internal */
+export function wantedBy(
+  like: Tree | undefined,
+  { rename = (path) => path, extra = "error" }: LoadOptions,
+): Wanted | null {
   if (like === undefined) return null;
   if (extra !== "error" && extra !== "ignore")
     fail("InvalidArgument", `load: extra is ${extra}`, 'give "error" or "ignore"');
@@ -228,8 +263,8 @@ function wantedBy(like: Tree | undefined, { rename = (path) => path, extra = "er
   return { tensors, ignoreExtra: extra === "ignore" };
 }
 
-/** Tensors by the names of the file as a tree. */
-function treeFrom(
+/** Tensors by the names of the file as a tree. @internal */
+export function treeFrom(
   byName: ReadonlyMap<string, Tensor>,
   like: Tree | undefined,
   { rename = (p) => p }: LoadOptions,

@@ -383,7 +383,8 @@ class Reverse {
 
 const hintOf = (value: Value, otherwise: string): string => `d_${value.name ?? otherwise}`;
 
-function jointOf(graph: Graph, request: JointRequest): Joint {
+/** A graph and its reverse, in which a cotangent of zero is null. */
+export function jointOf(graph: Graph, request: JointRequest): Joint {
   return new Reverse(graph).joint(graph, request);
 }
 

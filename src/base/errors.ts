@@ -25,6 +25,7 @@ export type ErrorCode =
   | "InvalidGraph"
   | "InvalidPlan"
   | "PlanInfeasible"
+  | "PoolExhausted"
   | "TargetUnsupported"
   | "StorageError"
   | "InvalidFile"

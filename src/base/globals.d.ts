@@ -1,6 +1,8 @@
 /** @file Globals that every environment provides, for a core that is type-checked without DOM and Node. */
 declare const performance: { now(): number };
 
+declare const console: { warn(text: string): void };
+
 declare class TextEncoder {
   encode(text: string): Uint8Array;
 }

@@ -51,11 +51,16 @@ export class Recent<K, V> {
     return value;
   }
 
+  /** Forgets an entry without dropping its value. */
+  delete(key: K): void {
+    this.#entries.delete(key);
+    if (this.#latest?.key === key) this.#latest = null;
+  }
+
   /** False if the map is empty. */
   dropOldest(): boolean {
     for (const [key, value] of this.#entries) {
-      this.#entries.delete(key);
-      if (this.#latest?.key === key) this.#latest = null;
+      this.delete(key);
       this.#dropped(value);
       return true;
     }

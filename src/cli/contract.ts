@@ -18,6 +18,7 @@ export const CONTRACT: string = [
   "  batch()                 a list of tensors: the other arguments of a step",
   "  step(state, ...batch)   [next state, loss]: the state with the same structure and types, the loss a scalar",
   "  specs()                 optional: [state, ...batch] as specs, to plan without creating tensors",
+  '  axes                    optional: names of axes of [state, ...batch], for --shapes: [null, [null, "T"]]',
 ].join("\n");
 
 /** For `tidemark build --help`. */

@@ -13,6 +13,7 @@ import { allOps } from "../ops/all.ts";
 import { usageError } from "./command.ts";
 import { checkedFunction, checkedProgram, type FunctionProgram } from "./contract.ts";
 import { readText, requireFile } from "./files.ts";
+import { isModelFile, modelProgram } from "./model-program.ts";
 import { ALL_PROGRAMS, type AnyProgram } from "./programs/built-in.ts";
 import { thrownText } from "./thrown.ts";
 
@@ -42,7 +43,14 @@ export function readGraphs(path: string): readonly Graph[] {
 }
 
 export async function loadProgram(word: string): Promise<Loaded> {
+  if (isModelFile(word)) return loadModel(word);
   return builtInOrGraph(word) ?? trainingOf(await moduleExport(word), "program", word);
+}
+
+/** A model of another framework, with a training step made for it. */
+async function loadModel(path: string): Promise<Loaded> {
+  const program = (await modelProgram(path)) as AnyProgram;
+  return { kind: "training", name: program.name, program };
 }
 
 /** The same, and functions; `name` is the export that a module has it under. */

@@ -15,12 +15,14 @@ import { build } from "./commands/build.ts";
 import { calibrate } from "./commands/calibrate.ts";
 import { curve } from "./commands/curve.ts";
 import { doctor } from "./commands/doctor.ts";
+import { importCommand } from "./commands/import.ts";
 import { opt } from "./commands/opt.ts";
 import { pack } from "./commands/pack.ts";
 import { plan } from "./commands/plan.ts";
 import { playground } from "./commands/playground.ts";
 import { remat } from "./commands/remat.ts";
 import { revolve } from "./commands/revolve.ts";
+import { tape } from "./commands/tape.ts";
 import { trace } from "./commands/trace.ts";
 import { view } from "./commands/view.ts";
 import { LOAD_SECONDS, LOAD_VARIABLE } from "./load.ts";
@@ -29,7 +31,8 @@ import { withProgress } from "./progress.ts";
 import { asUserError } from "./thrown.ts";
 
 const COMMANDS: readonly Command[] = [
-  ...[plan, view, playground, bench, build, curve, trace, opt, pack, remat, revolve, calibrate, doctor],
+  ...[plan, view, playground, bench, build, curve, tape, trace, importCommand],
+  ...[opt, pack, remat, revolve, calibrate, doctor],
 ];
 
 /** The package's version; its manifest is two levels up from here, in the sources and in the published package. */
@@ -50,7 +53,7 @@ function help(): string {
     "commands:",
     ...COMMANDS.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),
     "",
-    "PROGRAM is a module (.js, .mjs, .ts) that exports `program`, a graph (.ir), or one of the built-in programs:",
+    "PROGRAM is a module (.js, .mjs, .ts) that exports `program`, a graph (.ir), a model (.onnx, .pt2), or one of the built-in programs:",
     ...programs,
     "",
     `A module has ${LOAD_SECONDS} seconds to load; ${LOAD_VARIABLE} sets another limit.`,

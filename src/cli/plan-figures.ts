@@ -171,6 +171,8 @@ export interface LoadedPlans {
   readonly plans: ProgramPlans;
   readonly paths: readonly string[];
   readonly traceMs: number;
+  /** The graph before all passes. */
+  readonly traced: Graph;
 }
 
 export interface PlanOutcome extends LoadedPlans {
@@ -190,7 +192,7 @@ export function plansOfLoaded(loaded: Loaded, settings: PlanSettings): LoadedPla
     const host = currentHost();
     const { description } = chooseTarget(host, target, { threads, products, isPlanned: true }).target;
     const plans = new ProgramPlans(loaded, description, { ...PLAIN_REQUEST, costs, progress }, host);
-    return { plans, traceMs: 0, paths: loaded.graph.params.map((param) => param.name ?? "") };
+    return { plans, traceMs: 0, traced: loaded.graph, paths: loaded.graph.params.map((param) => param.name ?? "") };
   }
   const { program } = loaded;
   const args = argumentsOf(program);
@@ -201,7 +203,7 @@ export function plansOfLoaded(loaded: Loaded, settings: PlanSettings): LoadedPla
     ...(threads === undefined ? {} : { threads }),
   };
   const { plans, source } = plansOf(program.step as AnyFunction, args, options);
-  return { plans, traceMs: source.traceMs, paths: pathsOf(source) };
+  return { plans, traceMs: source.traceMs, traced: source.graph, paths: pathsOf(source) };
 }
 
 /** Plans a loaded program. */

@@ -1,6 +1,8 @@
 /** @file `compileAsync` of `tidemark/core`: what it needs besides, among it the planner of budgets, is loaded when it is called. */
 import type { Compiled } from "../api/compile.ts";
 import type { CompileAsyncOptions } from "../api/compile-async.ts";
+import type { PaddedOptions } from "../api/request.ts";
+import type { Lengths } from "../api/shape-axes.ts";
 import type { Tree } from "../trace/tree.ts";
 
 /**
@@ -15,6 +17,16 @@ import type { Tree } from "../trace/tree.ts";
  * console.log(scale(tensor([1, 2, 3])).toArray()); // [3, 5, 7]
  * ```
  */
+export async function compileAsync<A extends readonly (Tree | undefined)[], R = unknown, N extends string = string>(
+  fn: (...args: [...A, Lengths<N>]) => R,
+  args: Readonly<A>,
+  options: CompileAsyncOptions & PaddedOptions<N>,
+): Promise<Compiled<A, R>>;
+export async function compileAsync<A extends readonly (Tree | undefined)[], R = unknown>(
+  fn: (...args: A) => R,
+  args: Readonly<A>,
+  options?: CompileAsyncOptions,
+): Promise<Compiled<A, R>>;
 export async function compileAsync<A extends readonly (Tree | undefined)[], R = unknown>(
   fn: (...args: A) => R,
   args: Readonly<A>,

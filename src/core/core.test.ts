@@ -45,6 +45,8 @@ describe("tidemark/core", () => {
     expect(() => within(w)).toThrow(message);
     expect(() => compile(grad(loss), { maxSlowdown: 1.2 }).program(w)).toThrow(message);
     expect(() => compile(grad(loss), { strategy: "sqrt" }).program(w)).toThrow(message);
+    const shapes = { shapes: { T: [64] }, axes: [["T", null]] };
+    expect(() => compile(grad(loss), shapes)).toThrow(/shapes is not imported[\s\S]*import "tidemark\/core\/budget"/);
   });
 
   it("plans within budgets with compileAsync, which loads them, and from then on with compile", async () => {

@@ -1,13 +1,13 @@
 /**
  * @file Elements of files as elements of tensors. A type that tensors have is taken over byte by byte; narrower floats become
  * f32, which holds each of their numbers exactly; other whole numbers become i32 where they fit, and are refused where they
- * do not. Bytes are little-endian, as in the memory of every host that runs this.
+ * do not. On request the way back is the same: a file that was read is written with its types. Bytes are little-endian, as in the memory of every host that runs this.
  */
 import { grouped } from "../base/errors.ts";
 import { type DType, isBool, newElements, type TypedArray } from "../kernel/dtype.ts";
 import { badFile, type FileTensor, type FileType } from "./safetensors.ts";
 
-/** What tensors of each type are in files. */
+/** What tensors of each type are in files, where nothing else is asked for. */
 export const FILE_TYPE_OF: Readonly<Record<DType, FileType>> = { f32: "F32", f64: "F64", i32: "I32", bool: "BOOL" };
 
 interface Conversion {
@@ -17,7 +17,7 @@ interface Conversion {
 }
 
 /** 1 sign bit, 5 exponent bits with bias 15, 10 fraction bits. */
-function halfToNumber(bits: number): number {
+export function halfToNumber(bits: number): number {
   const [exponent, fraction] = [(bits >> 10) & 0x1f, bits & 0x3ff];
   const sign = bits & 0x8000 ? -1 : 1;
   if (exponent === 0) return sign * fraction * 2 ** -24;
@@ -28,9 +28,40 @@ function halfToNumber(bits: number): number {
 const WORD = new DataView(new ArrayBuffer(4));
 
 /** The upper half of an f32. */
-function brainToNumber(bits: number): number {
+export function brainToNumber(bits: number): number {
   WORD.setUint32(0, bits << 16);
   return WORD.getFloat32(0);
+}
+
+/** The nearest half, ties to even. */
+function numberToHalf(x: number): number {
+  WORD.setFloat32(0, x);
+  const bits = WORD.getUint32(0);
+  const sign = (bits >>> 16) & 0x8000;
+  const rest = bits & 0x7fffffff;
+  if (rest > 0x7f800000) return sign | 0x7e00;
+  // 65,520 and above round to infinity
+  if (rest >= 0x477ff000) return sign | 0x7c00;
+  if (rest >= 0x38800000) return sign | (evenShift(rest, 13) - (112 << 10));
+  // below 2⁻¹⁴ a half is a multiple of 2⁻²⁴, and scaling by a power of two is exact
+  const scaled = Math.abs(x) * 2 ** 24;
+  const down = Math.floor(scaled);
+  const isUp = scaled - down > 0.5 || (scaled - down === 0.5 && down % 2 === 1);
+  return sign | (isUp ? down + 1 : down);
+}
+
+/** bits / 2ᶜᵒᵘⁿᵗ, rounded to the nearest, ties to even. */
+function evenShift(bits: number, count: number): number {
+  const kept = bits >>> count;
+  const [dropped, half] = [bits & (2 ** count - 1), 2 ** (count - 1)];
+  return dropped > half || (dropped === half && kept % 2 === 1) ? kept + 1 : kept;
+}
+
+function numberToBrain(x: number): number {
+  WORD.setFloat32(0, x);
+  const bits = WORD.getUint32(0);
+  if ((bits & 0x7fffffff) > 0x7f800000) return (bits >>> 16) | 0x40;
+  return evenShift(bits, 16);
 }
 
 const CONVERSIONS: Partial<Record<FileType, Conversion>> = {
@@ -91,4 +122,57 @@ function requireFit({ name, type }: FileTensor, value: number | bigint, stored: 
     `${name} has ${value} as an element of type ${type}, which does not fit i32`,
     "write it as floats or as I32",
   );
+}
+
+interface Narrowing {
+  readonly dtype: DType;
+  readonly bytes: number;
+  /** The numbers that fit; null where all do, rounded. */
+  readonly range: readonly [number, number] | null;
+  write(into: DataView, i: number, value: number): void;
+}
+
+/** Types that files can have in place of a tensor's own. */
+const NARROWINGS: Partial<Record<FileType, Narrowing>> = {
+  F16: { dtype: "f32", bytes: 2, range: null, write: (v, i, x) => v.setUint16(2 * i, numberToHalf(x), true) },
+  BF16: { dtype: "f32", bytes: 2, range: null, write: (v, i, x) => v.setUint16(2 * i, numberToBrain(x), true) },
+  U8: { dtype: "i32", bytes: 1, range: [0, 255], write: (v, i, x) => v.setUint8(i, x) },
+  I8: { dtype: "i32", bytes: 1, range: [-128, 127], write: (v, i, x) => v.setInt8(i, x) },
+  U16: { dtype: "i32", bytes: 2, range: [0, 65535], write: (v, i, x) => v.setUint16(2 * i, x, true) },
+  I16: { dtype: "i32", bytes: 2, range: [-32768, 32767], write: (v, i, x) => v.setInt16(2 * i, x, true) },
+  U32: { dtype: "i32", bytes: 4, range: [0, 2 ** 32 - 1], write: (v, i, x) => v.setUint32(4 * i, x, true) },
+  I64: { dtype: "i32", bytes: 8, range: null, write: (v, i, x) => v.setBigInt64(8 * i, BigInt(x), true) },
+  U64: {
+    dtype: "i32",
+    bytes: 8,
+    range: [0, 2 ** 32],
+    write: (v, i, x) => v.setBigUint64(8 * i, BigInt(x), true),
+  },
+};
+
+/** Whether a tensor of an element type can be written as a type of files. */
+export const canWriteAs = (dtype: DType, type: string): type is FileType =>
+  FILE_TYPE_OF[dtype] === type || NARROWINGS[type as FileType]?.dtype === dtype;
+
+/** What a tensor of an element type can be in a file. */
+export const typesFor = (dtype: DType): readonly FileType[] => [
+  FILE_TYPE_OF[dtype],
+  ...(Object.keys(NARROWINGS) as FileType[]).filter((type) => NARROWINGS[type]?.dtype === dtype),
+];
+
+/** The bytes of a tensor as a type of files: floats are rounded to the nearest, whole numbers that do not fit are refused. */
+export function bytesInFile(name: string, type: FileType, elements: TypedArray): Uint8Array {
+  const narrowing = NARROWINGS[type];
+  if (!narrowing) return new Uint8Array(elements.buffer, elements.byteOffset, elements.byteLength);
+  const { bytes, range, write } = narrowing;
+  const out = new Uint8Array(elements.length * bytes);
+  const view = new DataView(out.buffer);
+  elements.forEach((x, i) => {
+    if (range && (x < range[0] || x > range[1])) {
+      const where = `element ${grouped(i)} of ${name} is ${x}`;
+      throw badFile(`${where}, which ${type} cannot hold`, "write it in its own type");
+    }
+    write(view, i, x);
+  });
+  return out;
 }

@@ -35,6 +35,11 @@ export interface OpFacts<A> {
   withZeroFactors?(attrs: A, lines: readonly (readonly number[])[]): A;
   /** The result is the first input with a window of it overwritten by the second, or changed by it. */
   readonly change?: ChangeRule<A>;
+  /**
+   * Inputs that PyTorch's derivative with respect to each input reads, where that is not what the operation's own derivative
+   * reads: for comparisons of memory (tape/account.ts).
+   */
+  readonly torchReads?: readonly (readonly number[])[];
   /** How it acts on strips of rows; operations on elements need not say. */
   readonly strips?: StripForms<A>;
 }

@@ -38,7 +38,7 @@ export interface LanguageModel<P extends Tree = Tree, C extends Tree = Tree> {
   extend(params: P, tokens: Tensor, cache: C, position: Tensor): readonly [Tensor, C];
 }
 
-export interface GeneratorOptions extends Omit<CompileOptions, "donate" | "static"> {
+export interface GeneratorOptions extends Omit<CompileOptions, "donate" | "static" | "shapes" | "axes" | "pad"> {
   /** Positions that the cache has room for: the longest text. */
   readonly capacity: number;
   /** Tokens of the prompt that are read at once; 32 by default, and no more than the capacity. */

@@ -3,6 +3,7 @@
  * looked for when it is first needed.
  */
 import { type Host, plainHost } from "../api/host.ts";
+import { shapeFamilies } from "../api/shape-family.ts";
 import { budgetPlanner } from "../compiler/assemble.ts";
 import { loopSupport } from "../compiler/loops.ts";
 import { awaitedTargets } from "../runtime/host.ts";
@@ -29,4 +30,5 @@ export const nodeHost: Host = {
   findSolver,
   planner: budgetPlanner,
   loops: loopSupport,
+  families: shapeFamilies,
 };

@@ -145,7 +145,7 @@ export const div: OpDef<NoAttrs> = elementwise("div", {
     [1, 3],
   ],
   exactInDouble: true,
-  facts: { absorbs: [{ operand: 0, value: 0, unless: [0] }] },
+  facts: { absorbs: [{ operand: 0, value: 0, unless: [0] }], torchReads: [[1], [0, 1]] },
   simplify(b, node) {
     const x = val(node.inputs, 0);
     const c = splatOf(b, val(node.inputs, 1));
@@ -318,6 +318,7 @@ export const clamp: OpDef<ClampAttrs> = elementwise<ClampAttrs>("clamp", {
   reference: (x, attrs) => Math.min(Math.max(num(x, 0), attrs.min), attrs.max),
   attrSamples: [{ min: -1, max: 1 }],
   exactInDouble: true,
+  facts: { torchReads: [[0]] },
 });
 
 /** max(x, 0). The derivative reads the sign of the output, so the input may die. */

@@ -15,7 +15,7 @@ import { apply, type ElementwiseSpec, elementwise } from "./define.ts";
 import { add, and, div, eq, min, mul, neg, square, sub } from "./elementwise.ts";
 import { where } from "./select.ts";
 
-export type UnarySpec = Pick<ElementwiseSpec<NoAttrs>, "flops" | "range" | "shapes"> & {
+export type UnarySpec = Pick<ElementwiseSpec<NoAttrs>, "flops" | "range" | "shapes" | "facts"> & {
   partial(b: Build, x: Value, y: Value): Value;
 };
 
@@ -144,6 +144,7 @@ export const gelu: OpDef<NoAttrs> = unary(
       return apply(b, add, s, apply(b, mul, apply(b, mul, bounded(b, y), oneMinus(b, s)), dv));
     },
     flops: 24,
+    facts: { torchReads: [[0]] },
   },
 );
 
@@ -154,6 +155,7 @@ export const silu: OpDef<NoAttrs> = unary("silu", kernel.silu, (x) => Math.max(x
     return apply(b, add, s, apply(b, mul, bounded(b, y), oneMinus(b, s)));
   },
   flops: 18,
+  facts: { torchReads: [[0]] },
 });
 
 /** log(1 + eˣ) = max(x, 0) + log1p(e^-|x|), which never overflows. */

@@ -100,7 +100,7 @@ export class Planner {
     const stateLeaves = traced.leaves.filter((leaf) => leaf.argument === 0).length;
     const last = results.length - 1;
     return {
-      code: emitProgram(kernels, copies, plan.height, { fma: FMA }).bytes,
+      code: emitProgram(kernels, copies, plan.height, { fma: FMA, winograd: "paying" }).bytes,
       pages: pagesOf(plan.height),
       arenaBytes: plan.height,
       state: places.slice(0, stateLeaves),

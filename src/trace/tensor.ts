@@ -81,7 +81,7 @@ export class Tensor {
     return elementsOf(this.shape);
   }
 
-  /** Whether this is a value of a program being traced, with no elements to look at. */
+  /** Whether this is a value of a program being traced, with no elements to look at, or of a tape, which has them. */
   get isTraced(): boolean {
     return "trace" in this.#state;
   }
@@ -160,7 +160,7 @@ export class Tensor {
   toString(): string {
     const number = numberOf(this);
     if (number) return numberText(number);
-    if (this.isTraced) return `Tensor(${typeText(this)}, traced)`;
+    if (this.isTraced && !this.traced?.trace.hasValues) return `Tensor(${typeText(this)}, traced)`;
     if (this.storage?.abstract) return `Tensor(${typeText(this)}, spec)`;
     if (this.elements > 64) return `Tensor(${typeText(this)})`;
     return `Tensor(${typeText(this)} ${JSON.stringify(this.toArray()).replaceAll(",", ", ")})`;
@@ -180,6 +180,8 @@ export class Tensor {
   #read(what: string): TypedArray {
     const state = this.#state;
     if (!("trace" in state)) return state.read();
+    const known = state.trace.elements(this);
+    if (known) return known;
     if (state.number) throw notConstant(what, state.number);
     const constant = state.trace.isConstant(state.cell.value);
     const why = constant ? ": operations on constants inside a traced function are traced too" : "";

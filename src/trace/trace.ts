@@ -21,7 +21,7 @@ import { full } from "../ops/create.ts";
 import { addToCell, type Cell, currentValue, newRoot, newView, writeCell } from "./cell.ts";
 import { explained, requireDepth } from "./recursion.ts";
 import { sourceLocation } from "./source-location.ts";
-import type { TensorStorage } from "./storage.ts";
+import type { TensorStorage, TypedArray } from "./storage.ts";
 import { storageOf, Tensor, type TracedNumber, type TracedState } from "./tensor.ts";
 
 /** A number among the arguments that became a parameter of an element type. */
@@ -86,8 +86,8 @@ export class Trace {
   /** How often each name of a part was used. */
   readonly #scopes = new Map<string, number>();
 
-  constructor(name: string) {
-    this.build = new Build(name);
+  constructor(name: string, build: Build = new Build(name)) {
+    this.build = build;
     // Nodes of a traced function belong to the part of the program that calls it.
     this.build.scope = currentTrace()?.build.scope;
     this.build.within = currentTrace()?.build.within;
@@ -119,6 +119,11 @@ export class Trace {
     } finally {
       build.within = outer;
     }
+  }
+
+  /** The user's line, for what is recorded now. */
+  line(): string | undefined {
+    return lineNow();
   }
 
   get finished(): boolean {
@@ -195,6 +200,16 @@ export class Trace {
     return value;
   }
 
+  /** Whether elements can be had: on a tape (tape/tape-trace.ts). */
+  get hasValues(): boolean {
+    return false;
+  }
+
+  /** The elements of a tensor of this trace, where they can be had. */
+  elements(_: Tensor): TypedArray | null {
+    return null;
+  }
+
   /** Whether a value of this trace is a number among the arguments of the compiled function, here or further out. */
   isNumber(value: Value): boolean {
     if (this.numbers.some((number) => number.value === value)) return true;
@@ -224,7 +239,7 @@ export class Trace {
 
   /** Appends a node. */
   record<A>(op: OpDef<A>, inputs: readonly Tensor[], attrs: NoInfer<A>, options: NodeOptions = {}): readonly Tensor[] {
-    const where = lineNow();
+    const where = this.line();
     const values = inputs.map((tensor) => this.lift(tensor));
     const outputs = this.build.callAll(op, values, attrs, { where, ...options });
     if (!op.view) return outputs.map((value) => this.#tensor(newRoot(value), where));
@@ -239,24 +254,25 @@ export class Trace {
   /** A tensor of one value throughout; those of one type and value are one node of the graph. */
   constant(dtype: DType, shape: Shape, value: number): Tensor {
     const key = `${dtype}[${shape.join(",")}] ${Object.is(value, -0) ? "-0" : value}`;
-    const known = this.#constants.get(key) ?? this.build.call(full, [], { dtype, shape, value }, { where: lineNow() });
+    const known =
+      this.#constants.get(key) ?? this.build.call(full, [], { dtype, shape, value }, { where: this.line() });
     this.#constants.set(key, known);
     return this.#tensor(newRoot(known), undefined);
   }
 
   /** A new tensor with the current value of another; one from outside is captured. */
   copy(tensor: Tensor): Tensor {
-    return this.#tensor(newRoot(this.lift(tensor)), lineNow());
+    return this.#tensor(newRoot(this.lift(tensor)), this.line());
   }
 
   /** Makes a tensor of this trace, and all views of it and of its base, stand for new elements. */
   assign(tensor: Tensor, elements: Tensor): void {
-    writeCell(this.build, this.#ownCell(tensor), this.lift(elements), lineNow());
+    writeCell(this.build, this.#ownCell(tensor), this.lift(elements), this.line());
   }
 
   /** The same for adding. */
   increase(tensor: Tensor, addend: Tensor): void {
-    addToCell(this.build, this.#ownCell(tensor), this.lift(addend), lineNow());
+    addToCell(this.build, this.#ownCell(tensor), this.lift(addend), this.line());
   }
 
   #ownCell({ traced }: Tensor): Cell {
@@ -269,7 +285,7 @@ export class Trace {
    * over, one that is used again is copied.
    */
   inline(graph: Graph, inputs: readonly Tensor[], use: "once" | "again" = "again"): readonly Tensor[] {
-    const where = lineNow();
+    const where = this.line();
     const values = inputs.map((tensor) => this.lift(tensor));
     const offset = this.#replays;
     const nodes = graph.nodes.map((node) => {
@@ -306,8 +322,9 @@ const lineNow = (): string | undefined => (oneLine ? oneLine.where : sourceLocat
 
 /** Records all of `body`, which is the library's, under the user's line that called it: looked up once, not for each node. */
 export function atOneLine<T>(body: () => T): T {
-  if (!currentTrace() || oneLine) return body();
-  oneLine = { where: sourceLocation() };
+  const trace = currentTrace();
+  if (!trace || oneLine) return body();
+  oneLine = { where: trace.line() };
   try {
     return body();
   } finally {

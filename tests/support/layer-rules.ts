@@ -1,8 +1,8 @@
 /**
  * @file Who may import whom.
  *
- *   base → kernel → target → ir → ops → { trace autodiff batching passes lower formats } → plan → { codegen remat } → loops →
- *   compiler → runtime → api → { core nn optim sim view } → { node playground } → cli
+ *   base → { kernel pool } → target → ir → ops → { trace autodiff batching passes lower formats } → plan → { codegen remat } → loops →
+ *   compiler → runtime → api → { core exchange nn optim sim tape view } → { node playground } → cli
  *
  * A file imports from its own layer and from layers to its left; within braces siblings do not see each other. Types
  * count like values here: a type that points right is a dependency of ideas. Inside one layer types may refer to each
@@ -13,7 +13,7 @@ import { importsOf, resolveImport } from "./syntax.ts";
 
 export const LAYERS: readonly (readonly string[])[] = [
   ["base"],
-  ["kernel"],
+  ["kernel", "pool"],
   ["target"],
   ["ir"],
   ["ops"],
@@ -24,7 +24,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["compiler"],
   ["runtime"],
   ["api"],
-  ["core", "nn", "optim", "sim", "view"],
+  ["core", "exchange", "nn", "optim", "sim", "tape", "view"],
   ["node", "playground"],
   ["cli"],
 ];

@@ -1,10 +1,10 @@
 /**
- * @file What the tests need from the system: Chromium, for the page, a C compiler, for the target `native`, and a Vulkan driver that
- * needs no GPU, for the target `webgpu`. Installed here where that is allowed (root, apt); where it is not, the tests that need them
+ * @file What the tests need from the system: Chromium, for the page, a C compiler, for the target `native`, the operator tests of
+ * ONNX, and a Vulkan driver that needs no GPU, for the target `webgpu`. Installed here where that is allowed (root, apt); where it is not, the tests that need them
  * skip with a word, and fail when CI is set.
  */
 import { execFileSync, spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { driverProblem, lavapipeSteps } from "./lavapipe.mjs";
 
 const has = (command) => spawnSync("sh", ["-c", `command -v ${command}`]).status === 0;
@@ -12,8 +12,9 @@ const has = (command) => spawnSync("sh", ["-c", `command -v ${command}`]).status
 const needs = [
   { commands: ["chromium"], packages: ["chromium"], use: "which the tests of the page run in" },
   { commands: ["cc", "gcc", "clang"], packages: ["gcc", "libc6-dev"], use: "which the target native compiles with" },
+  { path: "/usr/share/libonnx-testdata", packages: ["libonnx-testdata"], use: "which has the operator tests of ONNX" },
 ];
-const missing = needs.filter(({ commands }) => !commands.some(has));
+const missing = needs.filter(({ commands, path }) => !(path ? existsSync(path) : commands.some(has)));
 const allowed = process.getuid?.() === 0 && has("apt-get");
 
 if (missing.length > 0 && allowed) {

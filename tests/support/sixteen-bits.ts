@@ -140,7 +140,9 @@ INLINE void x16x\${n}_store(u16 *p, \${t} v) { x16x\${n}_store_first(p, v, \${n}
 const HEAD = \``,
   },
   { path: "src/codegen/native/prelude.ts", before: "  bool: boolText,", after: "  x16: halfText,\n  bool: boolText," },
-  { path: "src/codegen/native/prelude.ts", before: "return HEAD +", after: "return HEAD + HALVES +" },
+  { path: "src/codegen/native/prelude.ts", before: "{HEAD}", after: "{HEAD + HALVES}" },
+  { path: "src/formats/npy.ts", before: 'bool: "|b1" }', after: 'bool: "|b1", x16: "<x2" }' },
+  { path: "src/exchange/onnx/value.ts", before: 'bool: "bool" };', after: 'bool: "bool", x16: "bfloat16" };' },
   { path: "src/api/normalize.ts", before: "f64: null }", after: "f64: null, x16: -126 }" },
   {
     path: "src/api/draws.ts",

@@ -10,12 +10,13 @@ import { printPlan } from "../../plan/print.ts";
 import type { Plan } from "../../plan/problem.ts";
 import { reportText } from "../../plan/report.ts";
 import { planTrace, predictedStepMs } from "../../plan/trace-events.ts";
-import { type Arguments, type Command, type Io, paintFor, writeJson } from "../command.ts";
+import { type Arguments, type Command, type Io, paintFor, usageError, writeJson } from "../command.ts";
 import { CONTRACT } from "../contract.ts";
 import { writeText } from "../files.ts";
 import { loadProgram } from "../load.ts";
 import { PLAN_OPTIONS, type PlanFigures, type PlanOutcome, planLoaded, planSettings } from "../plan-figures.ts";
 import { PROGRESS_OPTION } from "../progress.ts";
+import { planShapes, SHAPES_OPTION } from "../shapes.ts";
 
 function persistentText(f: PlanFigures): string {
   const parts = [
@@ -66,6 +67,7 @@ export const plan: Command = {
   details: `Prints a report and a chart of live bytes. Exit code 1 if the program does not fit the budget.\n\n${CONTRACT}`,
   options: {
     ...PLAN_OPTIONS,
+    ...SHAPES_OPTION,
     explain: {
       value: "VALUE",
       help: "explain one value (h, state.params.w0) or buffer (b12): address, lifespan, reasons",
@@ -85,6 +87,16 @@ export const plan: Command = {
   async run(args, io) {
     const loaded = await loadProgram(args.positionals[0] as string);
     const settings = await planSettings(args, io, loaded);
+    const shapes = args.value("shapes");
+    if (shapes !== undefined) {
+      const other = ["explain", "map", "text", "plan-json", "chrome-trace", "csv"].find((name) => args.has(name));
+      if (other)
+        throw usageError(`--shapes with --${other}`, "give one of them: --shapes prints figures of several plans");
+      const family = planShapes(loaded, settings, shapes);
+      if (args.has("json")) writeJson(io, { program: loaded.name, ...family });
+      else io.out(String(family));
+      return;
+    }
     const outcome = planLoaded(loaded, settings);
     const { planned, figures, refusal } = outcome;
     const asked = args.value("explain");

@@ -4,14 +4,15 @@
  * with the embedding as its head.
  */
 import { attention } from "../../api/attention.ts";
-import { add, gelu } from "../../api/elementwise.ts";
+import { arange } from "../../api/create.ts";
+import { add, gelu, less, where } from "../../api/elementwise.ts";
 import { take } from "../../api/indexing.ts";
 import { split } from "../../api/join.ts";
 import { matmul } from "../../api/linear.ts";
 import { crossEntropy } from "../../api/loss.ts";
 import { layerNorm } from "../../api/normalize.ts";
 import { scope } from "../../api/scope.ts";
-import { reshape, transpose } from "../../api/shape.ts";
+import { reshape, slice, transpose } from "../../api/shape.ts";
 import { adamw } from "../../optim/adam.ts";
 import type { OptimizerState } from "../../optim/optimizer.ts";
 import type { Tensor } from "../../trace/tensor.ts";
@@ -23,9 +24,15 @@ import { training } from "./training.ts";
 /** Uniform with standard deviation 0.02. */
 const SCALE = 0.02 * Math.sqrt(3);
 
+/** Batches of texts of T tokens. */
+const TEXTS = [null, [null, "T"], [null, "T"]] as const;
+
+/** The target of a position behind the end of its text. */
+const PADDING = -1;
+
 interface Size {
   readonly batch: number;
-  /** Positions. */
+  /** Positions that there are; a text may have fewer. */
   readonly time: number;
   readonly width: number;
   readonly heads: number;
@@ -67,13 +74,15 @@ function blockParams(p: Numbers, width: number): Block {
 const norm = (x: Tensor, scale: Tensor, offset: Tensor): Tensor => layerNorm(x, { scale, offset, eps: 1e-5 });
 
 /** Tokens are rows throughout, [batch · positions, width], so that every layer is one product of matrices. */
-function block({ batch, time, width, heads }: Size, x: Tensor, p: Block): Tensor {
+function block({ batch, width, heads }: Size, x: Tensor, p: Block): Tensor {
+  const tokenCount = x.shape[0] as number;
+  const time = tokenCount / batch;
   /** [tokens, width] → [batch, heads, positions, width of a head]. */
   const headsOf = (v: Tensor): Tensor => transpose(reshape(v, [batch, time, heads, width / heads]), [0, 2, 1, 3]);
   const attended = asPart("attention", () => {
     const qkv = add(matmul(norm(x, p.ln1g, p.ln1b), p.qkv), p.qkvb);
     const [q, k, v] = split(qkv, 3, 1).map(headsOf) as [Tensor, Tensor, Tensor];
-    const seen = reshape(transpose(attention(q, k, v, { causal: true }), [0, 2, 1, 3]), [batch * time, width]);
+    const seen = reshape(transpose(attention(q, k, v, { causal: true }), [0, 2, 1, 3]), [tokenCount, width]);
     return add(x, add(matmul(seen, p.proj), p.projb));
   });
   return asPart("feed", () => {
@@ -108,15 +117,19 @@ export function languageModel(name: string, title: string, size: Size): Training
       };
     },
     batch: (numbers) => tokens(size, numbers),
-    loss(p, x, y) {
-      const embedded = reshape(add(take(p.tok, x), p.pos), [batch * time, width]);
+    axes: TEXTS,
+    loss(p, x, y, lengths) {
+      const here = x.shape[1] as number;
+      const embedded = reshape(add(take(p.tok, x), slice(p.pos, [[0, here]])), [batch * here, width]);
       const last = norm(
         p.blocks.reduce((h, b) => scope("block", () => block(size, h, b)), embedded),
         p.lnfg,
         p.lnfb,
       );
       const logits = p.head ? matmul(last, p.head) : matmul(last, p.tok, { tb: true });
-      return crossEntropy(logits, reshape(y, [batch * time]));
+      if (!lengths) return crossEntropy(logits, reshape(y, [batch * here]));
+      const targets = where(less(arange(here), lengths.T as Tensor), y, PADDING);
+      return crossEntropy(logits, reshape(targets, [batch * here]), { ignoreIndex: PADDING });
     },
   });
 }

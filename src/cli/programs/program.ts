@@ -16,6 +16,7 @@
  * };
  * ```
  */
+import type { NamedAxes } from "../../api/shape-axes.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 
 export interface TrainingProgram<S = object> {
@@ -28,6 +29,8 @@ export interface TrainingProgram<S = object> {
   batch(): readonly Tensor[];
   /** The arguments of a step as specs, to plan without making their values; `init()` and `batch()` by default. */
   specs?(): readonly [S, ...Tensor[]];
+  /** Named axes of the arguments of a step, as `compile` has them, for `tidemark plan --shapes`. */
+  readonly axes?: readonly NamedAxes[];
   /** One step: the new state, with the structure of the old one, and the loss. Compiled with the state donated. */
   step(state: S, ...batch: Tensor[]): readonly [S, Tensor];
 }

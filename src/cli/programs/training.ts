@@ -1,10 +1,15 @@
 /** @file A program from a model: parameters, a batch, a loss and an optimizer make a training step. */
 import { valueAndGrad } from "../../api/grad.ts";
+import type { NamedAxes } from "../../api/shape-axes.ts";
 import { specsOf } from "../../api/specs-of.ts";
 import type { Optimizer, OptimizerState } from "../../optim/optimizer.ts";
+import type { AnyFunction } from "../../trace/function.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 import { drawn, type Numbers, typesAlone } from "./data.ts";
 import type { TrainingProgram } from "./program.ts";
+
+/** The true lengths of padded dimensions, by name. */
+export type Lengths = Readonly<Record<string, Tensor>>;
 
 export interface Model<P extends object> {
   readonly name: string;
@@ -12,23 +17,34 @@ export interface Model<P extends object> {
   readonly optimizer: Optimizer;
   params(numbers: Numbers): P;
   batch(numbers: Numbers): readonly [Tensor, Tensor];
-  loss(params: P, x: Tensor, y: Tensor): Tensor;
+  /** As in the program. */
+  readonly axes?: readonly NamedAxes[];
+  /** `lengths`: of named dimensions, where x and y are padded. */
+  loss(params: P, x: Tensor, y: Tensor, lengths?: Lengths): Tensor;
 }
 
 export function training<P extends object>(model: Model<P>): TrainingProgram<OptimizerState<P>> {
-  const { name, title, optimizer } = model;
-  const gradients = valueAndGrad((params: P, x: Tensor, y: Tensor) => model.loss(params, x, y));
+  const { name, title, optimizer, axes } = model;
+  const gradients = valueAndGrad((params: P, x: Tensor, y: Tensor, ...lengths: readonly Lengths[]) =>
+    model.loss(params, x, y, ...lengths),
+  );
   // a function in an object literal takes the name of its key, and the traced graph takes the function's
   const named = {
-    [name]: (state: OptimizerState<P>, x: Tensor, y: Tensor): readonly [OptimizerState<P>, Tensor] => {
-      const [loss, grads] = gradients(state.params, x, y);
+    [name]: (
+      state: OptimizerState<P>,
+      x: Tensor,
+      y: Tensor,
+      ...lengths: readonly Lengths[]
+    ): readonly [OptimizerState<P>, Tensor] => {
+      const [loss, grads] = gradients(state.params, x, y, ...lengths);
       return [optimizer.update(state, grads as P), loss];
     },
   };
-  const step = named[name] as TrainingProgram<OptimizerState<P>>["step"];
+  // lengths come behind the batch where it is padded
+  const step = named[name] as AnyFunction as TrainingProgram<OptimizerState<P>>["step"];
   const state = (numbers: Numbers): OptimizerState<P> => optimizer.init(model.params(numbers));
   return {
-    ...{ name, title, step },
+    ...{ name, title, step, ...(axes ? { axes } : {}) },
     init: () => state(drawn()),
     batch: () => model.batch(drawn()),
     specs: () => [specsOf(() => state(typesAlone))(), ...model.batch(typesAlone)],

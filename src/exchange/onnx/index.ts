@@ -1,0 +1,10 @@
+/**
+ * @file `tidemark/onnx`: models in ONNX files, as functions with their parameters as a tree.
+ *
+ * ```ts
+ * const model = readOnnx(bytes);
+ * const step = compile((params, x) => model.apply(params, [x]));
+ * ```
+ */
+export type { ApplyModelOptions, Extent, ImportedModel, ModelInput, ModelInputs } from "../shared/model.ts";
+export { type OnnxOptions, readOnnx } from "./read.ts";

@@ -1,0 +1,111 @@
+/** @file Windows and Fourier transforms as products with matrices that are known when the program is made. */
+import * as t from "../../api/functions.ts";
+import { at } from "../../base/invariant.ts";
+import type { Tensor } from "../../trace/tensor.ts";
+
+/** Σ weights_k · cos(2π k i / n). */
+export function windowOf(size: number, periodic: boolean, weights: readonly number[]): readonly number[] {
+  const n = periodic ? size : size - 1;
+  return Array.from({ length: size }, (_, i) =>
+    weights.reduce((sum, weight, k) => sum + weight * Math.cos((2 * Math.PI * k * i) / n), 0),
+  );
+}
+
+export interface FourierOptions {
+  readonly axis: number;
+  readonly length: number | undefined;
+  readonly inverse: boolean;
+  readonly oneSided: boolean;
+}
+
+/** Cosines or sines of 2π i j / n, with i below `rows` and j below `columns`. */
+function waves(of: (x: number) => number, [rows, columns, n]: readonly [number, number, number], like: Tensor): Tensor {
+  const values = Float64Array.from({ length: rows * columns }, (_, k) => {
+    const product = (Math.floor(k / columns) * (k % columns)) % n;
+    return of((2 * Math.PI * product) / n);
+  });
+  return t.tensor(values, { dtype: like.dtype, shape: [rows, columns] });
+}
+
+/** An axis cut or filled with zeros. */
+function fitted(x: Tensor, axis: number, length: number): Tensor {
+  const extent = at(x.shape, axis);
+  if (extent === length) return x;
+  if (extent > length)
+    return t.slice(
+      x,
+      x.shape.map((_, a) => (a === axis ? ([0, length] as const) : null)),
+    );
+  return t.pad(
+    x,
+    x.shape.map((_, a) => (a === axis ? ([0, length - extent] as const) : ([0, 0] as const))),
+  );
+}
+
+/** x […, 1 or 2] (real, or real and imaginary) transformed along an axis to […, 2]. */
+export function discreteFourier(x: Tensor, { axis, length, inverse, oneSided }: FourierOptions): Tensor {
+  const n = length ?? at(x.shape, axis);
+  const rows = oneSided ? Math.floor(n / 2) + 1 : n;
+  const whole = fitted(x, axis, n);
+  const last = whole.rank - 1;
+  const part = (k: number): Tensor =>
+    t.swapAxes(t.slice(whole, [...whole.shape.slice(0, -1).map(() => null), k]), axis, last - 1);
+  const [cosines, sines] = [waves(Math.cos, [n, rows, n], x), waves(Math.sin, [n, rows, n], x)];
+  const real = part(0);
+  const imaginary = at(x.shape, last) === 2 ? part(1) : null;
+  // e^(∓iφ) = cos φ ∓ i sin φ
+  const sign = inverse ? 1 : -1;
+  const re = t.matmul(real, cosines);
+  const im = t.mul(t.matmul(real, sines), sign);
+  const both = imaginary
+    ? [t.sub(re, t.mul(t.matmul(imaginary, sines), sign)), t.add(im, t.matmul(imaginary, cosines))]
+    : [re, im];
+  const scaled = both.map((one) => t.swapAxes(inverse ? t.mul(one, 1 / n) : one, axis, last - 1));
+  return t.stack(scaled, -1);
+}
+
+export interface FrameOptions {
+  readonly step: number;
+  readonly length: number;
+  readonly window: Tensor | null;
+  readonly oneSided: boolean;
+}
+
+/** x [batch, samples, 1 or 2] in frames, each transformed: [batch, frames, bins, 2]. */
+export function shortTimeFourier(x: Tensor, { step, length, window, oneSided }: FrameOptions): Tensor {
+  const samples = at(x.shape, 1);
+  const count = Math.max(0, Math.floor((samples - length) / step) + 1);
+  const places = Int32Array.from({ length: count * length }, (_, k) => Math.floor(k / length) * step + (k % length));
+  const wide = t.take(x.rank === 2 ? t.expandDims(x, -1) : x, t.tensor(places, { shape: [count, length] }), 1);
+  const seen = window ? t.mul(wide, t.reshape(window, [length, 1])) : wide;
+  return discreteFourier(seen, { axis: 2, length, inverse: false, oneSided });
+}
+
+const toMel = (hertz: number): number => 2595 * Math.log10(1 + hertz / 700);
+const toHertz = (mel: number): number => 700 * (10 ** (mel / 2595) - 1);
+
+/** Triangles over the bins of a spectrum, at equal distances on the mel scale: [bins of the spectrum, mel bins]. */
+export function melMatrix([bins, length, rate, low, high]: readonly [
+  number,
+  number,
+  number,
+  number,
+  number,
+]): readonly number[] {
+  const rows = Math.floor(length / 2) + 1;
+  const [from, to] = [toMel(low), toMel(high)];
+  const points = Array.from({ length: bins + 2 }, (_, i) =>
+    Math.floor(((length + 1) * toHertz(from + (i * (to - from)) / (bins + 2))) / rate),
+  );
+  const matrix = new Array<number>(rows * bins).fill(0);
+  for (let m = 0; m < bins; m++) {
+    const [left, centre, right] = [at(points, m), at(points, m + 1), at(points, m + 2)];
+    const put = (row: number, value: number): void => {
+      if (row >= 0 && row < rows) matrix[row * bins + m] = value;
+    };
+    if (centre === left) put(centre, 1);
+    else for (let j = left; j <= centre; j++) put(j, (j - left) / (centre - left));
+    if (right > centre) for (let j = centre; j < right; j++) put(j, (right - j) / (right - centre));
+  }
+  return matrix;
+}

@@ -1,0 +1,27 @@
+/** @file What a pool says when an allocation would exceed its limit: the numbers, and the largest values that are live. */
+import { grouped, TidemarkError } from "../base/errors.ts";
+import type { Pool, PoolBlock } from "./pool.ts";
+
+const SHOWN = 10;
+
+export function largestBlocks(pool: Pool, count: number = SHOWN): readonly PoolBlock[] {
+  const live = [...pool.walk()].filter((block) => block.live);
+  return live.sort((a, b) => b.asked - a.asked || a.address - b.address).slice(0, count);
+}
+
+export function poolRefused(pool: Pool, bytes: number, tag: string | undefined): TidemarkError {
+  const { allocated, reserved, largestFree, blocks } = pool.stats();
+  const largest = largestBlocks(pool);
+  const lines = largest.map((block) => `    ${grouped(block.asked).padStart(15)} bytes  ${block.tag ?? "(no line)"}`);
+  const list = lines.length > 0 ? `\n  the largest of ${grouped(blocks)} live values:\n${lines.join("\n")}` : "";
+  const numbers = [
+    `${grouped(bytes)} bytes do not fit into the limit of ${grouped(pool.limitBytes)}`,
+    `${grouped(allocated)} are in live values`,
+    `the range is ${grouped(reserved)} long`,
+    `the largest gap in it has ${grouped(largestFree)}`,
+  ];
+  return new TidemarkError("PoolExhausted", `${pool.name}: ${numbers.join("; ")}${list}`, {
+    where: tag,
+    help: "raise the limit, or compute with less at a time",
+  });
+}

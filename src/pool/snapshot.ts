@@ -1,0 +1,60 @@
+/**
+ * @file A pool as a memory snapshot of PyTorch (`torch.cuda.memory._dump_snapshot`), which its page memory_viz and `tidemark view` open:
+ * one segment with its blocks, and the allocations and frees that the pool remembers.
+ */
+import { writePickle } from "./pickle.ts";
+import type { Pool } from "./pool.ts";
+
+/** Addresses that look like those of a device: 0 is no address to some readers. */
+const FIRST_ADDRESS = 0x7f00_0000_0000;
+
+type Frame = { readonly filename: string; readonly line: number; readonly name: string };
+
+/** `model.ts:21:14 in decoder`, or any text, as the one frame of a stack. */
+function framesOf(tag: string | undefined): readonly Frame[] {
+  if (tag === undefined) return [];
+  const [, filename, line, name] = /^(.*?):(\d+)(?::\d+)?(?: in (.*))?$/.exec(tag) ?? [];
+  if (filename === undefined) return [{ filename: "", line: 0, name: tag }];
+  return [{ filename, line: Number(line), name: name ?? "" }];
+}
+
+/** The bytes of a pickle file. */
+export function poolSnapshot(pool: Pool): Uint8Array {
+  const { reserved, allocated, active } = pool.stats();
+  const blocks = [...pool.walk()].map(({ address, bytes, asked, tag, live }) => ({
+    address: FIRST_ADDRESS + address,
+    size: bytes,
+    requested_size: live ? asked : 0,
+    state: live ? "active_allocated" : "inactive",
+    frames: live ? framesOf(tag) : [],
+  }));
+  const segment = {
+    device: 0,
+    address: FIRST_ADDRESS,
+    total_size: reserved,
+    allocated_size: active,
+    active_size: active,
+    requested_size: allocated,
+    stream: 0,
+    segment_type: "large",
+    segment_pool_id: [0, 0],
+    is_expandable: true,
+    frames: [],
+    blocks,
+  };
+  const trace = (pool.events?.all() ?? []).map(({ isAllocation, address, bytes, tag }, i) => ({
+    action: isAllocation ? "alloc" : "free_completed",
+    addr: FIRST_ADDRESS + address,
+    size: bytes,
+    stream: 0,
+    device: 0,
+    time_us: i,
+    frames: framesOf(pool.tagText(tag)),
+  }));
+  return writePickle({
+    segments: reserved > 0 ? [segment] : [],
+    device_traces: [trace],
+    allocator_settings: { expandable_segments: true },
+    external_annotations: [],
+  });
+}

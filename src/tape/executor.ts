@@ -1,0 +1,163 @@
+/**
+ * @file Values of a tape in memory: their blocks, and programs run on them. Where the pool has no room and the tape may recompute, values
+ * are evicted first (eviction.ts).
+ */
+import { at, invariant } from "../base/invariant.ts";
+import { byteLength } from "../ir/type.ts";
+import type { TypedArray } from "../kernel/dtype.ts";
+import type { Pool } from "../pool/pool.ts";
+import type { Log } from "./log.ts";
+import type { PoolProgram, TapeMemory } from "./memory.ts";
+import type { Run } from "./runs.ts";
+
+/** Elements of values from outside. */
+export type LeafData = (value: number) => (into: TypedArray) => void;
+
+/** Makes room for so many bytes, as far as that can be done. */
+export type MakeRoom = (bytes: number) => void;
+
+/** Bytes of a block from which on overwriting it is worth another program. */
+const LEAST_OVERWRITTEN = 4096;
+
+export class Executor {
+  readonly #log: Log;
+  readonly #memory: TapeMemory;
+  readonly #leafData: LeafData;
+  readonly #blocks: SharedBlocks;
+  readonly #makeRoom: MakeRoom | null;
+  /** Tags of the pool by the numbers of lines. */
+  readonly #tags: number[] = [0];
+  #table = new Int32Array(64);
+
+  constructor(log: Log, memory: TapeMemory, leafData: LeafData, makeRoom: MakeRoom | null) {
+    this.#log = log;
+    this.#memory = memory;
+    this.#leafData = leafData;
+    this.#makeRoom = makeRoom;
+    this.#blocks = new SharedBlocks(memory.pool);
+  }
+
+  isThere(value: number): boolean {
+    return (this.#log.block[value] as number) >= 0;
+  }
+
+  /** Whether a result may be stored over a value: nothing else is in its block, and it is large enough to matter. */
+  mayOverwrite(value: number): boolean {
+    const block = this.#log.block[value] as number;
+    return block >= 0 && this.#memory.pool.bytes(block) >= LEAST_OVERWRITTEN && this.#blocks.isAlone(block);
+  }
+
+  /** Runs a program on the blocks of its inputs; its outputs have blocks afterwards. Where there is no room, nothing has changed. */
+  execute({ entries, inputs, outputs, donated }: Run, program: PoolProgram): void {
+    const log = this.#log;
+    const { pool } = this.#memory;
+    const words = 1 + inputs.length + program.bufferBytes.length;
+    if (words > this.#table.length) this.#table = new Int32Array(2 * words);
+    const table = this.#table;
+    const tag = this.#tagOf(entries[entries.length - 1] as number);
+    const made: number[] = [];
+    try {
+      inputs.forEach((value, i) => {
+        table[1 + i] = this.blockOf(value);
+      });
+      program.results.forEach((place, i) => {
+        if (!("buffer" in place) || place.buffer < made.length) return;
+        const line = this.#tagOf(log.producer[at(outputs, i)] as number);
+        made.push(this.#allocate(at(program.bufferBytes, place.buffer), line));
+        table[inputs.length + made.length] = at(made, place.buffer);
+      });
+      table[0] = program.slotBytes > 0 ? this.#allocate(program.slotBytes, tag) : -1;
+    } catch (error) {
+      for (const block of made) pool.free(block);
+      throw error;
+    }
+    this.#memory.bind(table, words);
+    program.run();
+    if ((table[0] as number) >= 0) pool.free(table[0] as number);
+    outputs.forEach((value, i) => {
+      const place = at(program.results, i);
+      const block = "buffer" in place ? at(made, place.buffer) : (table[1 + place.param] as number);
+      if (this.isThere(value)) this.give(value);
+      this.#blocks.share(block);
+      log.block[value] = block;
+    });
+    // what a result was stored over is gone
+    for (const [input, output] of donated) {
+      const place = at(program.results, output);
+      if ("param" in place && place.param === input) this.give(at(inputs, input));
+    }
+  }
+
+  /** The block of a value that is in memory or comes from outside. */
+  blockOf(value: number): number {
+    const log = this.#log;
+    const known = log.block[value] as number;
+    if (known >= 0) return known;
+    const entry = log.producer[value] as number;
+    invariant(entry < 0, () => `value ${value} of ${log.signatureOf(entry).op.name} was not computed`);
+    const type = log.typeOf(value);
+    const block = this.#allocate(byteLength(type), this.#memory.pool.tag("from outside of the tape"));
+    this.#memory.write(block, type, this.#leafData(value));
+    this.#blocks.share(block);
+    log.block[value] = block;
+    return block;
+  }
+
+  /** A value's memory is given back. */
+  give(value: number): void {
+    const { block } = this.#log;
+    const own = block[value] as number;
+    if (own < 0) return;
+    block[value] = -1;
+    this.#blocks.release(own);
+  }
+
+  /** Gives back all memory of the tape. */
+  end(): void {
+    for (let value = 0; value < this.#log.values; value++) this.give(value);
+  }
+
+  #allocate(bytes: number, tag: number): number {
+    const { pool } = this.#memory;
+    if (this.#makeRoom && pool.refuses(bytes)) this.#makeRoom(bytes);
+    return pool.allocate(bytes, tag);
+  }
+
+  #tagOf(entry: number): number {
+    const line = entry < 0 ? 0 : (this.#log.line[entry] as number);
+    const known = this.#tags[line];
+    if (known !== undefined) return known;
+    const tag = this.#memory.pool.tag(at(this.#log.lines, line));
+    this.#tags[line] = tag;
+    return tag;
+  }
+}
+
+/** Blocks by how many values are in them: a value and its views share one. */
+class SharedBlocks {
+  readonly #pool: Pool;
+  #values = new Int32Array(256);
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  share(block: number): void {
+    if (block >= this.#values.length) {
+      const longer = new Int32Array(2 * (block + 1));
+      longer.set(this.#values);
+      this.#values = longer;
+    }
+    this.#values[block] = (this.#values[block] as number) + 1;
+  }
+
+  isAlone(block: number): boolean {
+    return this.#values[block] === 1;
+  }
+
+  release(block: number): void {
+    const values = (this.#values[block] as number) - 1;
+    this.#values[block] = values;
+    if (values === 0) this.#pool.free(block);
+  }
+}

@@ -1,0 +1,333 @@
+/**
+ * @file `tape(fn)`: runs an ordinary function on tensors that record what is done to them. What it returns are concrete tensors.
+ */
+import { parseBytes } from "../base/bytes.ts";
+import { TidemarkError } from "../base/errors.ts";
+import { typeText } from "../ir/type.ts";
+import { isFloat, type TypedArray } from "../kernel/dtype.ts";
+import type { PoolStats } from "../pool/pool.ts";
+import { poolSnapshot } from "../pool/snapshot.ts";
+import { wasmTarget } from "../runtime/wasm-target.ts";
+import { fail, type OptionKinds, requireFunction, requireOptions, requireTensor } from "../trace/arguments.ts";
+import { sourceLocation } from "../trace/source-location.ts";
+import { ArrayStorage } from "../trace/storage.ts";
+import { Tensor } from "../trace/tensor.ts";
+import { currentTrace } from "../trace/trace.ts";
+import { flatten, type Tree, unflatten } from "../trace/tree.ts";
+import { Cuts } from "./cuts.ts";
+import type { Engine } from "./evaluate.ts";
+import { LastingPlaces } from "./lifetimes.ts";
+import { Log } from "./log.ts";
+import { TapeMemory } from "./memory.ts";
+import { CompiledRuns } from "./runs.ts";
+import { Signatures } from "./signatures.ts";
+import { TapeTrace } from "./tape-trace.ts";
+
+export interface TapeOptions {
+  /** The most memory that values of the tape may take: `"64MiB"`; default: what the target has. */
+  readonly memory?: string | number;
+  /** Whether values are recomputed where `memory` has not room for all of them; default: false, which is an error then. */
+  readonly recompute?: boolean;
+  /** Whether runs of operations that come again are compiled as one; default: true. Bits are the same. */
+  readonly compileRuns?: boolean;
+  /** Allocations that are remembered for `snapshot()`; default: none. */
+  readonly history?: number;
+}
+
+const OPTIONS: OptionKinds<TapeOptions> = {
+  memory: "anything",
+  recompute: "a boolean",
+  compileRuns: "a boolean",
+  history: "a number",
+};
+
+/** What runs by itself and what in compiled runs, since the library was loaded. */
+export interface TapeCounts {
+  /** Operations that ran by themselves. */
+  readonly single: number;
+  /** Operations that ran within compiled runs. */
+  readonly inRuns: number;
+  /** Operations that ran a second time, for values that had been given back. */
+  readonly recomputed: number;
+  /** Programs that were compiled, of one operation and of several. */
+  readonly programs: number;
+}
+
+/** A tape while its function runs. */
+export interface Tape {
+  /**
+   * The gradient of a scalar with respect to a tree of tensors, as a tree of the same form. Sources may be any tensors that the function
+   * used or made; those that the target does not depend on have a gradient of zero. Gradients are on the tape too: they can be
+   * differentiated again.
+   */
+  gradient<T extends Tree>(target: Tensor, sources: T, options?: GradientOptions): T;
+  /**
+   * Says that gradients will be taken only with respect to these, so that nothing is kept for others. Without it everything that was
+   * used from outside counts.
+   */
+  watch(sources: Tree): void;
+  /** Of the memory that tapes take. */
+  memory(): PoolStats;
+  /** That memory and what the option `history` remembers, as a file that `tidemark view` and PyTorch's memory_viz open. */
+  snapshot(): Uint8Array;
+}
+
+export interface GradientOptions {
+  /** Cotangent of the target, where that is not a scalar. */
+  readonly cotangent?: Tensor;
+}
+
+const GRADIENT_OPTIONS: OptionKinds<GradientOptions> = { cotangent: "anything" };
+
+/** Signatures above which everything that is kept between tapes is dropped: programs that never repeat would fill memory. */
+const MOST_SIGNATURES = 20_000;
+
+interface KeptEngine extends Engine {
+  readonly signatures: Signatures;
+  /** Tapes that are running, one inside the other. */
+  running: number;
+}
+
+let kept: KeptEngine | null = null;
+
+function newEngine(): KeptEngine {
+  const memory = new TapeMemory(wasmTarget());
+  return {
+    ...{
+      memory,
+      runs: new CompiledRuns(memory),
+      cuts: new Cuts(),
+      lasting: new LastingPlaces(),
+      signatures: new Signatures(),
+    },
+    counts: { single: 0, inRuns: 0, recomputed: 0 },
+    compilesRuns: true,
+    running: 0,
+  };
+}
+
+function engineNow(): KeptEngine {
+  if (!kept || (kept.running === 0 && kept.signatures.count > MOST_SIGNATURES)) kept = newEngine();
+  return kept;
+}
+
+/**
+ * Gives back what is kept between tapes: their memory, which otherwise stays as large as it once had to be, and compiled programs. Not while a
+ * tape runs.
+ */
+export function releaseTapes(): void {
+  if (kept && kept.running > 0) {
+    fail("SideEffect", "releaseTapes: a tape is running", "call it when the function given to tape has returned");
+  }
+  kept = null;
+}
+
+/** How much of what tapes did ran in compiled runs. */
+export function tapeCounts(): TapeCounts {
+  const { counts, runs } = engineNow();
+  return { ...counts, programs: runs.compiledRuns };
+}
+
+/**
+ * Runs a function on tensors that record what is done to them, and returns what it returns, as concrete tensors. Inside, tensors have
+ * values: `x.item()`, `if`, `while`, recursion and early return work on numbers. Memory of everything else is given back at the end.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { tape } from "tidemark/tape";
+ *
+ * const a = tensor(2);
+ * const { root, slope } = tape((t) => {
+ *   let x = tensor(1).mul(1); // Newton's iteration for the square root of a
+ *   while (Math.abs(x.square().sub(a).item()) > 1e-6) x = x.sub(x.square().sub(a).div(x.mul(2)));
+ *   return { root: x, slope: t.gradient(x, a) };
+ * });
+ * console.log(root.item().toFixed(4), slope.item().toFixed(4)); // 1.4142 0.3536
+ */
+export function tape<R>(fn: (tape: Tape) => R, options: TapeOptions = {}): R {
+  requireFunction("tape", "its argument", fn, "tape((t) => t.gradient(loss(w), w))");
+  requireOptions("tape", options, OPTIONS);
+  requireNoTrace();
+  const engine = engineNow();
+  const before = settingsOf(engine);
+  applyOptions(engine, options);
+  // lines are for those who look at memory, or may run out of it
+  const hasLines = options.memory !== undefined || options.history !== undefined;
+  const { recompute: recomputes = false } = options;
+  const trace = new TapeTrace(engine, new Log(engine.signatures), { hasLines, recomputes });
+  engine.running += 1;
+  try {
+    return trace.run(() => resultOf(trace, fn(tapeOf(trace, engine))));
+  } catch (error) {
+    throw overflowOf(error) ?? error;
+  } finally {
+    trace.close();
+    engine.running -= 1;
+    restore(engine, before);
+  }
+}
+
+/** A recursion that does not end; on a tape it decides on values. */
+function overflowOf(error: unknown): TidemarkError | null {
+  if (!(error instanceof TidemarkError) || error.code !== "EndlessRecursion") return null;
+  return new TidemarkError(
+    "EndlessRecursion",
+    "the call stack overflowed on a tape: recursion is infinite or too deep",
+    {
+      where: error.where,
+      help: "check what ends the recursion; for depths beyond some thousands write a loop, or give Node a larger --stack-size",
+    },
+  );
+}
+
+function requireNoTrace(): void {
+  const trace = currentTrace();
+  if (!trace || trace instanceof TapeTrace) return;
+  fail(
+    "SideEffect",
+    `tape: inside of ${trace.build.name}, which is being traced, tensors have no values to decide on`,
+    "call tape outside of compile and grad; inside, take gradients with grad, and loop with whileLoop",
+  );
+}
+
+interface Settings {
+  readonly limitBytes: number;
+  readonly compilesRuns: boolean;
+}
+
+const settingsOf = ({ memory, compilesRuns }: Engine): Settings => ({
+  limitBytes: memory.pool.limitBytes,
+  compilesRuns,
+});
+
+function applyOptions(engine: KeptEngine, { memory, compileRuns, history = 0 }: TapeOptions): void {
+  const { pool } = engine.memory;
+  if (memory !== undefined) pool.limitBytes = Math.min(pool.limitBytes, parseBytes(memory));
+  if (compileRuns !== undefined) engine.compilesRuns = compileRuns;
+  if (engine.running > 0) return;
+  // nothing is live now: peaks are those of this tape
+  pool.trim();
+  pool.resetPeak();
+  pool.record(history);
+}
+
+function restore(engine: Engine, { limitBytes, compilesRuns }: Settings): void {
+  engine.memory.pool.limitBytes = limitBytes;
+  engine.compilesRuns = compilesRuns;
+}
+
+/** What the function returned, with tensors of the tape as concrete ones. */
+function resultOf<R>(trace: TapeTrace, result: R): R {
+  if (result instanceof Promise) {
+    fail(
+      "InvalidArgument",
+      "tape: the function returned a promise",
+      "a tape ends when its function returns: await before or after it",
+    );
+  }
+  const own = new Set<Tensor>();
+  mapped(result, (leaf) => {
+    if (leaf.traced?.trace === trace) own.add(leaf);
+    return leaf;
+  });
+  const tensors = [...own];
+  const data = trace.results(tensors);
+  const made = new Map(
+    tensors.map((leaf, i) => [leaf, new Tensor(new ArrayStorage(leaf.dtype, leaf.shape, data[i] as TypedArray))]),
+  );
+  return mapped(result, (leaf) => made.get(leaf) ?? leaf) as R;
+}
+
+/** Arrays and plain objects with other tensors in the place of theirs, to any depth; everything else as it is. */
+function mapped(value: unknown, visit: (leaf: Tensor) => Tensor, seen = new Map<unknown, unknown>()): unknown {
+  if (value instanceof Tensor) return visit(value);
+  if (typeof value !== "object" || value === null) return value;
+  const known = seen.get(value);
+  if (known !== undefined) return known;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  const isPlain = prototype === Object.prototype || prototype === null;
+  if (!Array.isArray(value) && !isPlain) return value;
+  const made: Record<string, unknown> | unknown[] = Array.isArray(value) ? [] : {};
+  seen.set(value, made);
+  for (const [key, item] of Object.entries(value)) (made as Record<string, unknown>)[key] = mapped(item, visit, seen);
+  return made;
+}
+
+function tapeOf(trace: TapeTrace, { memory }: Engine): Tape {
+  const requireRunning = (name: string): void => {
+    if (!trace.finished) return;
+    fail(
+      "TraceLeak",
+      `tape.${name}: the tape has ended`,
+      "use it inside of the function given to tape, and return results",
+    );
+  };
+  return {
+    gradient<T extends Tree>(target: Tensor, sources: T, options: GradientOptions = {}): T {
+      requireRunning("gradient");
+      requireTensor("gradient", "its target", target);
+      requireOptions("gradient", options, GRADIENT_OPTIONS);
+      const { cotangent } = options;
+      requireTarget(trace, target, cotangent);
+      const flat = flatten(sources, "sources");
+      flat.leaves.forEach((source, i) => {
+        requireSource(trace, source, flat.paths[i] ?? "");
+      });
+      return unflatten(flat.def, trace.gradient(target, flat.leaves, cotangent ?? null)) as T;
+    },
+    watch(sources) {
+      requireRunning("watch");
+      trace.watch(flatten(sources, "sources").leaves);
+    },
+    memory: () => memory.pool.stats(),
+    snapshot: () => poolSnapshot(memory.pool),
+  };
+}
+
+function requireTarget(trace: TapeTrace, target: Tensor, cotangent: Tensor | undefined): void {
+  requireOfTape(trace, target, "the target");
+  if (!isFloat(target.dtype)) {
+    fail(
+      "NotDifferentiable",
+      `gradient: the target is ${typeText(target)}, which has no derivative`,
+      'cast it: x.cast("f32")',
+    );
+  }
+  if (cotangent) {
+    requireTensor("gradient", "cotangent", cotangent);
+    if (typeText(cotangent) === typeText(target)) return;
+    fail(
+      "ShapeMismatch",
+      `gradient: a cotangent ${typeText(cotangent)} for a target ${typeText(target)}`,
+      "give one of the same type",
+    );
+  }
+  if (target.rank === 0) return;
+  fail(
+    "ShapeMismatch",
+    `gradient: the target must be a scalar, got ${typeText(target)}`,
+    "reduce it with sum() or mean(), or give { cotangent }",
+  );
+}
+
+function requireSource(trace: TapeTrace, source: Tensor, path: string): void {
+  requireOfTape(trace, source, path);
+  if (isFloat(source.dtype)) return;
+  fail(
+    "NotDifferentiable",
+    `gradient: ${path} is ${typeText(source)}, and only floats have derivatives`,
+    "leave it out of the sources",
+  );
+}
+
+/** Concrete tensors may be on any tape. */
+function requireOfTape(trace: TapeTrace, tensor: Tensor, what: string): void {
+  const { traced } = tensor;
+  if (!traced || traced.trace === trace) return;
+  const from = traced.where ? `, made at ${traced.where},` : "";
+  const state = traced.trace.finished ? "that has ended" : "around this one";
+  throw new TidemarkError("TraceLeak", `gradient: ${what} ${typeText(tensor)}${from} is of another tape ${state}`, {
+    where: sourceLocation(),
+    help: "take gradients on the tape that computed the value, or return it from its tape first",
+  });
+}

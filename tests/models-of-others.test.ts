@@ -1,0 +1,86 @@
+/**
+ * @file Models that PyTorch exported, beside what it recorded of them: outputs and gradients. Here those that take little time; all of them,
+ * in all forms and under budgets, in models-of-others-all.test.ts (`npm run test:slow`).
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { plan, type Tensor } from "../src/api/index.ts";
+import { main } from "../src/cli/main.ts";
+import { readPt2 } from "../src/exchange/pt2/index.ts";
+import { expectRecorded, expectSameBits, hasModels, MODELS } from "./support/recorded-models.ts";
+
+describe.skipIf(!hasModels)("a model of PyTorch", () => {
+  it.each([
+    ["mlp", "model.core.pt2"],
+    ["mlp", "model.onnx"],
+    ["cnn", "model.pt2"],
+    ["cnn", "model.onnx"],
+    ["lstm", "model.pt2"],
+    ["gpt2", "model.onnx"],
+  ])("computes and trains as recorded: %s from %s", expectRecorded);
+
+  it("has the same bits under the smallest budget", () => expectSameBits("mlp", "model.pt2"));
+});
+
+describe.skipIf(!hasModels)("other exports", () => {
+  const bytes = (path: string): Uint8Array => readFileSync(join(MODELS, path));
+
+  it("with an open batch plan at any batch within the range", () => {
+    const model = readPt2(bytes("extra/dyn.pt2"));
+    expect(model.inputs.map(({ shape }) => shape)).toEqual([["s17", 16], ["s17"]]);
+    const specs = model.specs({ s17: 12 });
+    const planned = plan((params: typeof model.params, x: Tensor, y: Tensor) => model.apply(params, [x, y]));
+    expect(planned(model.params, specs.x as Tensor, specs.y as Tensor).arenaBytes).toBeGreaterThan(0);
+  });
+
+  it("of forward and backward have the gradients among their results", () => {
+    const model = readPt2(bytes("extra/joint.pt2"));
+    expect(model.outputs).toContain("gradient_to_parameter.a.weight");
+    expect(model.outputs.length).toBe(7);
+  });
+
+  it("without weights plan", () => {
+    const model = readPt2(bytes("large/unet-64.b1.graph.pt2"));
+    expect(model.unknown).toEqual({});
+    const planned = plan((params: typeof model.params, x: Tensor) => model.apply(params, [x]));
+    expect(planned(model.params, model.specs().x as Tensor).arenaBytes).toBeGreaterThan(2 ** 20);
+  });
+});
+
+describe.skipIf(!hasModels)("the command line", () => {
+  const folder = join(MODELS, "mlp");
+
+  it("lists a model, and compares it with what was recorded", async () => {
+    const listed = await tidemark("import", join(folder, "model.onnx"));
+    expect(listed.out).toContain("parameters: 4 with 2,762 elements");
+    const files = ["--io", join(folder, "io.safetensors"), "--grads", join(folder, "grads.safetensors")];
+    const { code, out } = await tidemark("import", join(folder, "model.pt2"), ...files, "--json");
+    expect(code).toBe(0);
+    const { outputs, loss, grads } = JSON.parse(out);
+    expect(outputs.maxRel).toBeLessThan(1e-5);
+    expect(loss).toBeCloseTo(-0.0426987, 6);
+    expect(grads).toMatchObject({ missing: [], rounding: [], compared: 4 });
+    expect(grads.maxRel).toBeLessThan(1e-5);
+  });
+
+  it("plans a model, and refuses what is none", async () => {
+    const planned = await tidemark("plan", join(folder, "model.onnx"), "--json");
+    expect(JSON.parse(planned.out).arenaBytes).toBeGreaterThan(3 * 4 * 2762);
+    expect((await tidemark("import", join(folder, "io.safetensors"))).err).toContain("is no model that can be read");
+    expect((await tidemark("import", join(folder, "model.pt2"), "--grads", "x")).err).toContain("--grads without --io");
+  });
+});
+
+async function tidemark(...argv: string[]): Promise<{ code: number; out: string; err: string }> {
+  let [out, err] = ["", ""];
+  const io = {
+    out: (text: string) => {
+      out += text;
+    },
+    err: (text: string) => {
+      err += text;
+    },
+  };
+  return { code: await main(argv, io), out, err };
+}
