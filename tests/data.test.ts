@@ -67,6 +67,7 @@ describe("a method that does not exist", () => {
 
   it("says which one is meant", () => {
     expect(() => x.gellu?.()).toThrow("tensors have no method gellu");
+    expect(() => x.det?.()).toThrow("use linalg.det(x), a function");
     expect(() => x.gellu?.()).toThrow("did you mean gelu");
     expect(() => x.astype?.("f64")).toThrow("use cast(dtype)");
     expect(() => x.multiply?.(2)).toThrow("use mul(y)");

@@ -55,6 +55,19 @@ const INSTEAD: Readonly<Record<string, string>> = {
   zero_: "fill(0)",
   fill_: "fill(value)",
   copy_: "assign(y)",
+  roll: "roll(x, shift, axis), a function",
+  trace: "trace(x), a function",
+  diag: "diag(x), a function",
+  flip: "flip(x, axis), a function",
+  fft: "fft(x), a function",
+  rfft: "rfft(x), a function",
+  det: "linalg.det(x), a function",
+  inv: "linalg.inv(x), a function",
+  inverse: "linalg.inv(x), a function",
+  pinverse: "linalg.pinv(x), a function",
+  cholesky: "linalg.cholesky(x), a function",
+  svd: "linalg.svd(x), a function",
+  qr: "linalg.qr(x), a function",
 };
 
 /** Names that libraries look up to find out what an object is. */
