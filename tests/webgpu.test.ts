@@ -320,7 +320,7 @@ describe.skipIf(missingGpu !== null)("webgpu", () => {
     return { adapter: { info: adapter.info, limits: adapter.limits, requestDevice }, buffers, most };
   }
 
-  it("trains a thousand steps with as many buffers as one, and two runs at a time", async () => {
+  it("trains a thousand steps with one buffer more than one, and two runs at a time", async () => {
     const { adapter, buffers, most } = await counting();
     const { target: counted } = await onGpu({}, adapter);
     const step = compile(trainStep, { target: counted, donate: [0] });
@@ -336,7 +336,8 @@ describe.skipIf(missingGpu !== null)("webgpu", () => {
       }
     }
     await state.params.w.dataAsync();
-    expect(new Set(after.slice(1)).size).toBe(1);
+    // of two runs at a time each reads through a buffer of its own
+    expect(Math.max(...after) - Math.min(...after)).toBeLessThanOrEqual(1);
     expect(most.runs).toBe(2);
   });
 
