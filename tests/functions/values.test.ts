@@ -68,6 +68,9 @@ const OTHERS = new Set([
   ...["scan", "forLoop", "whileLoop", "cond", "switchCase"],
   // tests/weights.test.ts
   ...["save", "load", "saveTo", "loadFrom", "fileInfo", "toMessage", "fromMessage"],
+  ...["loadBytes", "saveBytes", "loadShards"],
+  // tests/numpy-files.test.ts
+  ...["loadNpy", "loadNpz", "saveNpy", "saveNpz"],
   // tests/compile-async.test.ts, src/api/train-loop.test.ts
   ...["compileAsync", "trainLoop", "webgpu"],
 ]);
