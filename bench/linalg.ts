@@ -7,15 +7,15 @@
  * PYTHON is the interpreter that has NumPy, python3 by default. A figure is the best of several rounds, in which both sides take turns; a
  * call copies the argument into the arena. A ratio below 1 is in favour of Tidemark.
  *
- * Last result, one core of an AMD EPYC that other programs used too, Node 20.20, NumPy 1.24 with OpenBLAS 0.3.21, ratio native / NumPy in
+ * Last result, one core of an AMD EPYC, nothing else running, Node 20.20, NumPy 1.24 with OpenBLAS 0.3.21, ratio native / NumPy in
  * f64 and f32 (in f32 NumPy computes some of these in f64):
  *
  *                 cholesky      solve        inv          qr           eigh         svd
- *   10,000 of 4   0.70  0.20   0.50  0.27   0.46  0.27   0.28  0.21   0.67  0.35   0.58  0.44
- *   1000 of 16    1.15  0.24   0.50  0.22   0.50  0.25   0.38  0.20   0.82  0.55   0.77  0.15
- *   1 of 100      1.35  1.19   0.84  0.60   0.83  0.62   0.77  0.57   1.09  0.74   1.04  0.69
- *   1 of 300      1.18  0.79   0.97  0.72   0.98  0.75   0.99  0.73   1.13  0.77   1.21  0.69
- *   1 of 1000     1.19  0.42   0.91  0.37   0.69  0.41   0.40  0.47   2.75  0.56   2.64  0.64
+ *   10,000 of 4   0.62  0.17   0.44  0.26   0.49  0.31   0.27  0.21   0.68  0.46   0.57  0.40
+ *   1000 of 16    1.00  0.16   0.46  0.28   0.46  0.26   0.56  0.30   0.82  0.55   0.73  0.48
+ *   1 of 100      1.18  1.01   0.81  0.58   0.80  0.60   0.78  0.57   1.07  0.74   1.06  0.68
+ *   1 of 300      1.04  0.72   0.95  0.73   0.96  0.74   0.94  0.72   1.41  0.96   1.17  0.76
+ *   1 of 1000     0.79  0.44   0.80  0.52   0.82  0.59   0.76  0.58   1.93  1.04   1.33  0.80
  */
 import { execFileSync } from "node:child_process";
 import { compile, linalg, type Tensor, tensor } from "../src/api/index.ts";
