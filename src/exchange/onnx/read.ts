@@ -15,6 +15,7 @@ import {
 import { FLOAT_TYPES } from "../../kernel/dtype.ts";
 import { fail, type OptionKinds, requireOptions } from "../../trace/arguments.ts";
 import type { Tensor } from "../../trace/tensor.ts";
+import { refuseHalves } from "../shared/half-weights.ts";
 import { boundInputs, type ImportedModel, type ModelInput, requireParams, specsFor } from "../shared/model.ts";
 import { functionKey, Interpreter, type Program } from "./interpret.ts";
 import { isSetting, operatorOf } from "./operators.ts";
@@ -161,15 +162,7 @@ function knownInput(name: string, type: OnnxElement, given: Tensor, floats: Floa
 /** One error with all weights of a type that tensors do not have. */
 function requireTypes(decoded: ReadonlyMap<string, DecodedTensor>, floats: FloatChoice): void {
   if (floats) return;
-  const half = [...decoded.values()].filter(({ type }) => type === "float16" || type === "bfloat16");
-  if (half.length === 0) return;
-  const shown = half.slice(0, 5).map(({ name, type }) => `${name} (${type})`);
-  const more = half.length > 5 ? ` and ${half.length - 5} more` : "";
-  fail(
-    "DtypeMismatch",
-    `weights of types that tensors do not have: ${shown.join(", ")}${more}`,
-    'give { floats: "f32" } to convert them',
-  );
+  refuseHalves([...decoded.values()].filter(({ type }) => type === "float16" || type === "bfloat16"));
 }
 
 /** Which weights are parameters. */

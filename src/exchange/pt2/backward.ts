@@ -5,8 +5,9 @@
 import * as t from "../../api/functions.ts";
 import { at } from "../../base/invariant.ts";
 import type { Tensor } from "../../trace/tensor.ts";
-import { averagePool, maxPool, type Pooling } from "../shared/pooling.ts";
+import { averagePool, maxPool } from "../shared/pooling.ts";
 import type { Args, Operator, Value } from "./args.ts";
+import { poolingOf } from "./networks.ts";
 
 type Forward = (...x: Tensor[]) => Tensor;
 
@@ -51,21 +52,6 @@ function convolution(args: Args): Value {
   return [dx as Tensor, dw as Tensor, t.sum(g, others)];
 }
 
-function pooling(args: Args, axes: number): Pooling {
-  const window = args.perAxis("kernel_size", axes, 1);
-  const given = args.has("stride") ? args.ns("stride") : [];
-  const stride = given.length === 0 ? window : window.map((_, k) => given[k] ?? at(given, 0));
-  const pad = args.perAxis("padding", axes, 0);
-  return {
-    window,
-    stride,
-    dilation: args.perAxis("dilation", axes, 1),
-    lo: pad,
-    hi: pad,
-    ceil: args.flag("ceil_mode"),
-  };
-}
-
 /** Weights that are not there count as ones, offsets as zeros. */
 function affine(args: Args, of: (x: Tensor, w: Tensor, b: Tensor) => Tensor, shape: readonly number[]): Value {
   const [x, g] = [args.t("input"), args.t("grad_out")];
@@ -107,8 +93,8 @@ export const BACKWARD: Readonly<Record<string, Operator>> = {
   convolution_backward: convolution,
   native_layer_norm_backward: layerNorm,
   native_group_norm_backward: groupNorm,
-  max_pool2d_with_indices_backward: ofOne((x, args) => maxPool(x, pooling(args, 2))),
-  avg_pool2d_backward: ofOne((x, args) => averagePool(x, pooling(args, 2), args.flag("count_include_pad", true))),
+  max_pool2d_with_indices_backward: ofOne((x, args) => maxPool(x, poolingOf(args, 2))),
+  avg_pool2d_backward: ofOne((x, args) => averagePool(x, poolingOf(args, 2), args.flag("count_include_pad", true))),
   _adaptive_avg_pool2d_backward: ofOne((x, args) => t.adaptiveAvgPool(x, args.t("grad_output").shape.slice(-2))),
   embedding_dense_backward: embedding,
   _softmax_backward_data: (args) => softmax(args, false),

@@ -55,7 +55,8 @@ function convolve(args: Args, transposed: boolean): Tensor {
 
 // ---- pooling ------------------------------------------------------------------------------------------------------
 
-function poolingOf(args: Args, axes: number): Pooling {
+/** The windows of an operator of pooling. */
+export function poolingOf(args: Args, axes: number): Pooling {
   const window = args.perAxis("kernel_size", axes, 1);
   const given = args.has("stride") ? args.ns("stride") : [];
   const stride = given.length === 0 ? window : window.map((_, k) => given[k] ?? at(given, 0));

@@ -7,6 +7,7 @@ import { evaluateSize, parseSize } from "../../formats/size-expression.ts";
 import { fail, type OptionKinds, requireOptions } from "../../trace/arguments.ts";
 import { ArrayStorage } from "../../trace/storage.ts";
 import { Tensor } from "../../trace/tensor.ts";
+import { refuseHalves } from "../shared/half-weights.ts";
 import {
   boundInputs,
   type Extent,
@@ -68,15 +69,7 @@ function unknownOf({ nodes }: Pt2Program): ReadonlyMap<string, number> {
 
 function requireTypes(weights: ReadonlyMap<string, Pt2Weight>, { floats }: Pt2Options): void {
   if (floats !== undefined) return;
-  const half = [...weights.values()].filter(({ type }) => type === "F16" || type === "BF16");
-  if (half.length === 0) return;
-  const shown = half.slice(0, 5).map(({ name, type }) => `${name} (${type})`);
-  const more = half.length > 5 ? ` and ${half.length - 5} more` : "";
-  fail(
-    "DtypeMismatch",
-    `weights of types that tensors do not have: ${shown.join(", ")}${more}`,
-    'give { floats: "f32" } to convert them',
-  );
+  refuseHalves([...weights.values()].filter(({ type }) => type === "F16" || type === "BF16"));
 }
 
 const tensorOf = ({ dtype, shape, elements }: Pt2Weight): Tensor =>

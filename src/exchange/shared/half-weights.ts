@@ -1,0 +1,21 @@
+/** @file Weights of types with 16 bits, which tensors do not have: one error that names them. */
+import { fail } from "../../trace/arguments.ts";
+
+interface NamedWeight {
+  readonly name: string;
+  readonly type: string;
+}
+
+const NAMED = 5;
+
+/** Refuses weights unless there are none; the caller selects those that have no type here. */
+export function refuseHalves(half: readonly NamedWeight[]): void {
+  if (half.length === 0) return;
+  const shown = half.slice(0, NAMED).map(({ name, type }) => `${name} (${type})`);
+  const more = half.length > NAMED ? ` and ${half.length - NAMED} more` : "";
+  fail(
+    "DtypeMismatch",
+    `weights of types that tensors do not have: ${shown.join(", ")}${more}`,
+    'give { floats: "f32" } to convert them',
+  );
+}
