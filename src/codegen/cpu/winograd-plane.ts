@@ -13,9 +13,11 @@
  * leave one run of columns, as they do for a window, that run is computed without a test and the rest stays zero.
  */
 import type { Bound, Expr, Index, LoopVar } from "../../kernel/expr.ts";
-import { constIndex, varIndex } from "../../kernel/index-math.ts";
+import { addIndex, constIndex, linearIndex, scaleIndex, varIndex } from "../../kernel/index-math.ts";
+import type { ContractNest } from "../../kernel/loops.ts";
 import type { Interner } from "../intern.ts";
 import { loopVar, replaceCounters, UNIT } from "./counters.ts";
+import type { WinogradWeightsShape } from "./winograd-weights-choice.ts";
 
 /** The right side of a product over the counters of a place and of a tap in place of the flat ones. */
 export interface Plane {
@@ -43,6 +45,31 @@ export function planeOf(expr: Expr, [height, across]: readonly [number, number],
     replaceCounters(expr, apart([varIndex(y), column], [varIndex(tap), constIndex(tapColumn)]));
   const ends = [at(constIndex(0), 1 - slides), at(constIndex(across - 1), 1 + slides)] as const;
   return { middle: at(varIndex(x), 1), ends, y, x, tap, slides };
+}
+
+/** The two sides of a gradient to weights, over counters of an image, a channel, a place and a tap. */
+export interface WeightsSides {
+  readonly image: LoopVar;
+  readonly channel: LoopVar;
+  /** The image as the taps see it, and the gradient over the same counters of a place. */
+  readonly plane: Plane;
+  readonly gradient: Expr;
+}
+
+/** Takes the counters of a gradient to weights apart: its depth is images × places, its columns are channels × taps. */
+export function weightsSides(nest: ContractNest, { images, channels, places }: WinogradWeightsShape): WeightsSides {
+  const [image, channel] = [loopVar("image", images), loopVar("channel", channels)];
+  const [outer, inner] = nest.split ?? [nest.depth, nest.depth];
+  const depthAt = (y: Index, x: Index): readonly (readonly [LoopVar, Index])[] => [
+    [outer, addIndex(scaleIndex(varIndex(image), places[0]), y)],
+    [inner, x],
+  ];
+  const plane = planeOf(nest.b, places, 1, ([y, x], tap) => {
+    const column = addIndex(scaleIndex(varIndex(channel), 9), linearIndex(tap, [3, 3]));
+    return new Map([...depthAt(y, x), [nest.cols, column]]);
+  });
+  const gradient = replaceCounters(nest.a, new Map(depthAt(varIndex(plane.y), varIndex(plane.x))));
+  return { image, channel, plane, gradient };
 }
 
 /** An expression that is zero unless `bounds` hold and the column is in [from, to). */

@@ -5,12 +5,9 @@
  * A unit is a register of rows of the result and a block of channels. A thread's units of one block of channels lie next to
  * each other and are computed together, as many as a block holds, so that the image is transformed once for all of them.
  */
-import type { Expr, LoopVar } from "../../kernel/expr.ts";
-import { addIndex, linearIndex, scaleIndex, varIndex } from "../../kernel/index-math.ts";
 import type { ContractNest } from "../../kernel/loops.ts";
-import { loopVar, replaceCounters } from "../cpu/counters.ts";
 import { POSITIONS, TILE, total } from "../cpu/winograd-choice.ts";
-import { type Plane, planeOf } from "../cpu/winograd-plane.ts";
+import { type WeightsSides, weightsSides } from "../cpu/winograd-plane.ts";
 import { product, type Units } from "../units.ts";
 import { finishPlain } from "./contract-tile.ts";
 import { splitUnit } from "./emit-loops.ts";
@@ -27,38 +24,15 @@ class WeightsEmitter {
   readonly nest: ContractNest;
   readonly plan: WinogradWeightsPlan;
   readonly file: CFile;
-  readonly image: LoopVar;
-  readonly channel: LoopVar;
-  /** The image as the taps see it, and the gradient over the same counters of a place. */
-  readonly plane: Plane;
-  readonly gradient: Expr;
+  readonly sides: WeightsSides;
 
   constructor(em: VectorEmitter, nest: ContractNest, plan: WinogradWeightsPlan, file: CFile) {
     this.em = em;
     this.nest = nest;
     this.plan = plan;
     this.file = file;
-    this.image = loopVar("image", plan.images);
-    em.vars.set(this.image, "image");
-    this.channel = loopVar("channel", plan.channels);
-    const [outer, inner] = nest.split ?? [nest.depth, nest.depth];
-    const rowOf = (y: ReturnType<typeof varIndex>) => addIndex(scaleIndex(varIndex(this.image), plan.places[0]), y);
-    this.plane = planeOf(nest.b, plan.places, 1, ([y, x], tap) => {
-      const column = addIndex(scaleIndex(varIndex(this.channel), 9), linearIndex(tap, [3, 3]));
-      return new Map([
-        [outer, rowOf(y)],
-        [inner, x],
-        [nest.cols, column],
-      ]);
-    });
-    const { y, x } = this.plane;
-    this.gradient = replaceCounters(
-      nest.a,
-      new Map([
-        [outer, rowOf(varIndex(y))],
-        [inner, varIndex(x)],
-      ]),
-    );
+    this.sides = weightsSides(nest, plan);
+    em.vars.set(this.sides.image, "image");
   }
 
   emit(): Units {
@@ -124,11 +98,12 @@ class WeightsEmitter {
 
   /** A register of channels: rows of each, transposed, transformed. */
   transformImage(): void {
-    const { em, plan, plane } = this;
+    const { em, plan } = this;
+    const { plane, channel } = this.sides;
     const { lanes, line, across, blockChannels, steps } = plan;
     em.block(`for (idx z = ${TILE} * q0; z < ${TILE} * q1 + 2; z++)`, () => {
       em.block(`for (idx l = 0; l < ${lanes} && c0 + cp + l < ${plan.channels}; l++)`, () => {
-        em.code.line(`const idx ${em.counter(this.channel)} = c0 + cp + l;`);
+        em.code.line(`const idx ${em.counter(channel)} = c0 + cp + l;`);
         em.code.line(`f32 *const row = w_rows + l * ${line};`);
         emitImageRow(em, plane, "z", "row");
       });
@@ -140,7 +115,8 @@ class WeightsEmitter {
 
   /** A register of rows of the result. */
   transformGradient(): void {
-    const { em, plan, plane, nest } = this;
+    const { em, plan, nest } = this;
+    const { plane, gradient } = this.sides;
     const { lanes, line, across, places, blockPanels, steps } = plan;
     em.block(`for (idx z = ${TILE} * q0; z < ${TILE} * q1; z++)`, () => {
       em.block(`if (z < ${places[0]})`, () => {
@@ -148,7 +124,7 @@ class WeightsEmitter {
           em.code.line(`const idx ${em.counter(nest.rows)} = (p0 + p) * ${lanes} + l;`);
           em.code.line(`const idx ${em.counter(plane.y)} = z;`);
           em.code.line(`f32 *const row = w_seen + l * ${line};`);
-          emitRow(em, this.gradient, plane.x, "row");
+          emitRow(em, gradient, plane.x, "row");
         });
         this.transposeRows("w_seen", `z - ${TILE} * q0`);
       });

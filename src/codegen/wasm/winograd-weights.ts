@@ -5,12 +5,9 @@
  * A unit is a register of rows of the result and a block of channels. A thread's units of one block of channels lie next to
  * each other and are computed together, as many as a block holds, so that the image is transformed once for all of them.
  */
-import type { Expr, Index, LoopVar } from "../../kernel/expr.ts";
-import { addIndex, linearIndex, scaleIndex, varIndex } from "../../kernel/index-math.ts";
 import type { ContractNest, Operand } from "../../kernel/loops.ts";
-import { loopVar, replaceCounters } from "../cpu/counters.ts";
 import { POSITIONS, TILE } from "../cpu/winograd-choice.ts";
-import { type Plane, planeOf } from "../cpu/winograd-plane.ts";
+import { type WeightsSides, weightsSides } from "../cpu/winograd-plane.ts";
 import { product, type Units } from "../units.ts";
 import { emitFinish } from "./contract-finish.ts";
 import { emitSplit } from "./emit-loops.ts";
@@ -27,11 +24,7 @@ const VECTORS = 2;
 type Given = { readonly plan: WinogradWeightsPlan; readonly parts: WinogradParts };
 
 class WeightsEmitter extends WinogradLoops<WinogradWeightsPlan> {
-  readonly channel: LoopVar;
-  readonly image: LoopVar;
-  /** The image as the taps see it, and the gradient over the same counters of a place. */
-  readonly plane: Plane;
-  readonly gradient: Expr;
+  readonly sides: WeightsSides;
   /** Locals of the block at work: channels, registers of rows, strips. */
   readonly c0: number = this.i32();
   readonly p0: number = this.i32();
@@ -41,27 +34,7 @@ class WeightsEmitter extends WinogradLoops<WinogradWeightsPlan> {
 
   constructor(em: VectorEmitter, nest: ContractNest, operands: readonly Operand[], given: Given) {
     super(em, nest, operands, given);
-    const { plan } = given;
-    this.image = loopVar("image", plan.images);
-    this.channel = loopVar("channel", plan.channels);
-    const [outer, inner] = nest.split ?? [nest.depth, nest.depth];
-    const rowOf = (y: Index): Index => addIndex(scaleIndex(varIndex(this.image), plan.places[0]), y);
-    this.plane = planeOf(nest.b, plan.places, 1, ([y, x], tap) => {
-      const column = addIndex(scaleIndex(varIndex(this.channel), 9), linearIndex(tap, [3, 3]));
-      return new Map([
-        [outer, rowOf(y)],
-        [inner, x],
-        [nest.cols, column],
-      ]);
-    });
-    const { y, x } = this.plane;
-    this.gradient = replaceCounters(
-      nest.a,
-      new Map([
-        [outer, rowOf(varIndex(y))],
-        [inner, varIndex(x)],
-      ]),
-    );
+    this.sides = weightsSides(nest, given.plan);
   }
 
   emit(): Units {
@@ -129,18 +102,18 @@ class WeightsEmitter extends WinogradLoops<WinogradWeightsPlan> {
 
   /** A register of channels: rows of each, transposed, transformed. */
   transformImage(stretch: Stretch, cp: number): void {
-    const { em, plan, plane, c0 } = this;
+    const { em, plan, sides, c0 } = this;
     const { code } = em;
     const { line, across, blockChannels, steps } = plan;
-    em.vars.set(this.image, stretch.image);
+    em.vars.set(sides.image, stretch.image);
     const [channel, row] = [this.i32(), this.i32()];
     const one = (z: number, lane: number): void => {
       code.get(c0).get(cp).op(OP.i32Add).get(lane).op(OP.i32Add).tee(channel).i32Const(plan.channels).op(OP.i32LtS);
       code.if(null, () =>
         em.scope(() => {
-          em.vars.set(this.channel, channel);
+          em.vars.set(sides.channel, channel);
           this.setTo(row, () => this.address("rows", [[lane, FLOAT * line]]));
-          this.imageRow(plane, z, row);
+          this.imageRow(sides.plane, z, row);
         }),
       );
     };
@@ -159,10 +132,11 @@ class WeightsEmitter extends WinogradLoops<WinogradWeightsPlan> {
 
   /** A register of rows of the result. */
   transformGradient(stretch: Stretch, p: number): void {
-    const { em, plan, plane, nest, p0 } = this;
+    const { em, plan, nest, p0 } = this;
+    const { image, plane, gradient } = this.sides;
     const { code } = em;
     const { line, across, places, blockPanels, lanes, steps } = plan;
-    em.vars.set(this.image, stretch.image);
+    em.vars.set(image, stretch.image);
     const [number, row] = [this.i32(), this.i32()];
     const one = (z: number, lane: number): void => {
       code.get(p0).get(p).op(OP.i32Add).i32Const(lanes).op(OP.i32Mul).get(lane).op(OP.i32Add).set(number);
@@ -173,7 +147,7 @@ class WeightsEmitter extends WinogradLoops<WinogradWeightsPlan> {
         () => {
           em.vars.set(nest.rows, number);
           em.vars.set(plane.y, z);
-          this.wholeRow(this.gradient, plane.x, row);
+          this.wholeRow(gradient, plane.x, row);
         },
         () =>
           code
