@@ -1,9 +1,5 @@
 /** @file `compileAsync` of `tidemark/core`: what it needs besides, among it the planner of budgets, is loaded when it is called. */
-import type { Compiled } from "../api/compile.ts";
-import type { CompileAsyncOptions } from "../api/compile-async.ts";
-import type { PaddedOptions } from "../api/request.ts";
-import type { Lengths } from "../api/shape-axes.ts";
-import type { Tree } from "../trace/tree.ts";
+import type { compileAsync as loadedCompileAsync } from "../api/compile-async.ts";
 
 /**
  * Compiles a function over tensors for arguments like these, without keeping the thread busy: the function is traced, and a
@@ -17,21 +13,7 @@ import type { Tree } from "../trace/tree.ts";
  * console.log(scale(tensor([1, 2, 3])).toArray()); // [3, 5, 7]
  * ```
  */
-export async function compileAsync<A extends readonly (Tree | undefined)[], R = unknown, N extends string = string>(
-  fn: (...args: [...A, Lengths<N>]) => R,
-  args: Readonly<A>,
-  options: CompileAsyncOptions & PaddedOptions<N>,
-): Promise<Compiled<A, R>>;
-export async function compileAsync<A extends readonly (Tree | undefined)[], R = unknown>(
-  fn: (...args: A) => R,
-  args: Readonly<A>,
-  options?: CompileAsyncOptions,
-): Promise<Compiled<A, R>>;
-export async function compileAsync<A extends readonly (Tree | undefined)[], R = unknown>(
-  fn: (...args: A) => R,
-  args: Readonly<A>,
-  options: CompileAsyncOptions = {},
-): Promise<Compiled<A, R>> {
+export const compileAsync = (async (...given: Parameters<typeof loadedCompileAsync>) => {
   const [loaded] = await Promise.all([import("../api/compile-async.ts"), import("../api/budgets.ts")]);
-  return loaded.compileAsync(fn, args, options);
-}
+  return loaded.compileAsync(...given);
+}) as typeof loadedCompileAsync;
