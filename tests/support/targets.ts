@@ -16,7 +16,8 @@ export interface TestedTarget {
   target(): Target;
 }
 
-function nativeFor(name: string, options: NativeRequest): TestedTarget {
+/** `native` as these options make it, or why it cannot be tested. */
+export function nativeFor(name: string, options: NativeRequest): TestedTarget {
   const found = nativeTarget(options);
   if (typeof found !== "string") return { name, missing: null, target: () => found };
   if (!process.env.CI) console.warn(`tests of ${name} are skipped: ${found}`);

@@ -1,38 +1,19 @@
 /** @file Programs that are compiled function by function: the same results, functions found again, damage noticed. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { useOwnCache } from "../../../tests/support/cache-folder.ts";
+import { nativeFor } from "../../../tests/support/targets.ts";
 import { loadGraph } from "../../api/load-graph.ts";
 import { at } from "../../base/invariant.ts";
 import { Build } from "../../ir/build.ts";
 import type { Graph } from "../../ir/graph.ts";
 import { elementsOf, tensorType } from "../../ir/type.ts";
 import { matmul } from "../../ops/matmul.ts";
-import type { Target } from "../../runtime/device.ts";
-import { nativeTarget } from "./target.ts";
 import { LinkedProgram, lanesOf } from "./units.ts";
 
-const found = nativeTarget();
-const missing = typeof found === "string" && !process.env.CI;
-if (missing) console.warn(`tests of native are skipped: ${found}`);
-const native = (): Target => {
-  if (typeof found === "string") throw new Error(found);
-  return found;
-};
-
-const folder = mkdtempSync(join(tmpdir(), "tidemark-linked-"));
-const before = process.env.TIDEMARK_CACHE;
-
-beforeAll(() => {
-  process.env.TIDEMARK_CACHE = folder;
-});
-
-afterAll(() => {
-  if (before === undefined) delete process.env.TIDEMARK_CACHE;
-  else process.env.TIDEMARK_CACHE = before;
-  rmSync(folder, { recursive: true, force: true });
-});
+const native = nativeFor("native", {});
+const folder = useOwnCache();
 
 const files = (ending: string): readonly string[] =>
   readdirSync(join(folder, "native")).filter((name) => name.endsWith(ending));
@@ -49,7 +30,7 @@ function products(...sizes: readonly number[]): Graph {
 
 /** All results, of numbers that follow from positions. */
 function run(graph: Graph): readonly (readonly number[])[] {
-  const executable = loadGraph(graph, { target: native() });
+  const executable = loadGraph(graph, { target: native.target() });
   const { params, results } = executable.placed;
   graph.params.forEach(({ type }, i) => {
     const numbers = Float32Array.from({ length: elementsOf(type.shape) }, (_, n) => Math.fround(Math.sin(n + i)));
@@ -59,7 +40,7 @@ function run(graph: Graph): readonly (readonly number[])[] {
   return graph.results.map(({ type }, i) => [...executable.read(type, at(results, i))]);
 }
 
-describe.skipIf(missing)("a program of many functions", () => {
+describe.skipIf(native.missing)("a program of many functions", () => {
   const first = products(17, 29, 41, 53);
 
   it("has the bits of its functions compiled as a whole", () => {
@@ -68,7 +49,7 @@ describe.skipIf(missing)("a program of many functions", () => {
     // one product alone is not worth several compilers
     [17, 29, 41, 53].forEach((n, i) => {
       const graph = products(n);
-      const alone = loadGraph(graph, { target: native() });
+      const alone = loadGraph(graph, { target: native.target() });
       graph.params.forEach(({ type }, p) => {
         const numbers = Float32Array.from({ length: elementsOf(type.shape) }, (_, k) =>
           Math.fround(Math.sin(k + 2 * i + p)),

@@ -1,19 +1,11 @@
 /** @file The target `native` as users meet it: found or not, cached, broken, beyond 4 GiB, with loops on threads. */
 
-import {
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, readdirSync, readFileSync, renameSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { useOwnCache } from "../../../tests/support/cache-folder.ts";
 import { testHost } from "../../../tests/support/host.ts";
+import { nativeFor } from "../../../tests/support/targets.ts";
 import { compile } from "../../api/compile.ts";
 import { cond, whileLoop } from "../../api/control.ts";
 import { loadGraph } from "../../api/load-graph.ts";
@@ -26,31 +18,12 @@ import { tensorType } from "../../ir/type.ts";
 import { add } from "../../ops/elementwise.ts";
 import { slice } from "../../ops/slice.ts";
 import { chooseTarget } from "../../runtime/choose-target.ts";
-import type { Target } from "../../runtime/device.ts";
 import { prune, touch } from "../cache-files.ts";
 import { systemCompiler } from "./compiler.ts";
 import { nativeTarget } from "./target.ts";
 
-const found = nativeTarget();
-const missing = typeof found === "string" && !process.env.CI;
-if (missing) console.warn(`tests of native are skipped: ${found}`);
-const native = (): Target => {
-  if (typeof found === "string") throw new Error(found);
-  return found;
-};
-
-const folder = mkdtempSync(join(tmpdir(), "tidemark-native-"));
-const before = process.env.TIDEMARK_CACHE;
-
-beforeAll(() => {
-  process.env.TIDEMARK_CACHE = folder;
-});
-
-afterAll(() => {
-  if (before === undefined) delete process.env.TIDEMARK_CACHE;
-  else process.env.TIDEMARK_CACHE = before;
-  rmSync(folder, { recursive: true, force: true });
-});
+const native = nativeFor("native", {});
+const folder = useOwnCache();
 
 const objects = (): readonly string[] => readdirSync(join(folder, "native")).filter((name) => name.endsWith(".so"));
 
@@ -67,13 +40,13 @@ function damage(change: (bytes: Uint8Array) => Uint8Array): void {
 function doubled(numbers: readonly number[]): readonly number[] {
   const b = new Build("double");
   const x = b.param(tensorType("f32", [numbers.length]));
-  const executable = loadGraph(b.finish([b.call(add, [x, x], {})]), { target: native() });
+  const executable = loadGraph(b.finish([b.call(add, [x, x], {})]), { target: native.target() });
   executable.write(x.type, at(executable.placed.params, 0), numbers);
   executable.run();
   return [...executable.read(x.type, at(executable.placed.results, 0))];
 }
 
-describe.skipIf(missing)("compiled programs", () => {
+describe.skipIf(native.missing)("compiled programs", () => {
   it("are compiled once and found again", () => {
     expect(doubled([1, 2, 3])).toEqual([2, 4, 6]);
     const [name] = objects();
@@ -103,7 +76,7 @@ describe.skipIf(missing)("compiled programs", () => {
     for (const name of made) {
       const b = new Build(name);
       const x = b.param(tensorType("f32", [11]), name);
-      const executable = loadGraph(b.finish([b.call(add, [x, x], {})]), { target: native() });
+      const executable = loadGraph(b.finish([b.call(add, [x, x], {})]), { target: native.target() });
       executable.write(x.type, at(executable.placed.params, 0), new Array(11).fill(2));
       executable.run();
       expect([...executable.read(x.type, at(executable.placed.results, 0))]).toEqual(new Array(11).fill(4));
@@ -140,7 +113,7 @@ describe.skipIf(missing)("compiled programs", () => {
     const x = b.param(tensorType("f32", [elements]));
     const end = b.call(slice, [x], { start: [elements - 4], limit: [elements], stride: [1] });
     const graph = b.finish([b.call(add, [end, end], {})]);
-    const executable = loadGraph(graph, { target: native() });
+    const executable = loadGraph(graph, { target: native.target() });
     expect(executable.placed.plan.height).toBeGreaterThan(2 ** 32);
     const last = at(executable.placed.params, 0) + 4 * (elements - 4);
     executable.write(end.type, last, [1, 2, 3, 4]);
@@ -165,7 +138,7 @@ describe("a machine without a compiler", () => {
   });
 });
 
-describe.skipIf(missing)("loops and branches on threads", () => {
+describe.skipIf(native.missing)("loops and branches on threads", () => {
   /** Collatz steps of n, on tensors large enough to be shared, with a branch in every iteration. */
   const collatz = (x: Tensor): Tensor => {
     const grow = (n: Tensor): Tensor => n.mul(3).add(1);
