@@ -22,6 +22,7 @@ import { memoryMap, printPlan } from "../src/plan/index.ts";
 import { traceFunction } from "../src/trace/function.ts";
 import { againstSources, markdownExamples } from "./support/examples.ts";
 import { block, checkDocument, type Parts, regenerate } from "./support/generated.ts";
+import { layersText } from "./support/layer-rules.ts";
 import { projectFiles, ROOT, subpathSources } from "./support/project.ts";
 
 /** The program of ARCHITECTURE.md; the document has the same text. */
@@ -104,8 +105,8 @@ describe("generated parts", () => {
     ]);
   });
 
-  it("of ARCHITECTURE.md are what the stages print", () => {
-    const { found, expected } = checkDocument("ARCHITECTURE.md", stages());
+  it("of ARCHITECTURE.md are what the stages print, and the layers that tests hold it to", () => {
+    const { found, expected } = checkDocument("ARCHITECTURE.md", { ...stages(), layers: block(layersText()) });
     expect(found).toBe(expected);
   });
 

@@ -30,7 +30,13 @@ import {
   passNames,
   passViolations,
 } from "./support/document-rules.ts";
-import { cycleViolations, knowledgeViolations, layerViolations, testImportViolations } from "./support/layer-rules.ts";
+import {
+  codeMapViolations,
+  cycleViolations,
+  knowledgeViolations,
+  layerViolations,
+  testImportViolations,
+} from "./support/layer-rules.ts";
 import { type ProjectFile, projectFiles } from "./support/project.ts";
 
 /** Code that may be longer than 500 lines a file or 60 lines a function, each with its reason. */
@@ -84,6 +90,14 @@ function fileAt(path: string): ProjectFile {
 describe("layers", () => {
   it("import only from their own layer or to the left", () => {
     expect(layerViolations(files)).toEqual([]);
+  });
+
+  it("are all in the code map, and one that is not is named", () => {
+    const { text } = fileAt("ARCHITECTURE.md");
+    expect(codeMapViolations(text)).toEqual([]);
+    expect(codeMapViolations(text.replace("**src/core**", ""))).toEqual([
+      "ARCHITECTURE.md: the code map does not say what src/core is",
+    ]);
   });
 
   it("are refused when an arrow points right, to a sibling, to a test, to an entry point or to Node", () => {

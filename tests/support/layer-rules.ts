@@ -1,12 +1,7 @@
 /**
- * @file Who may import whom.
- *
- *   base → { kernel pool } → target → ir → ops → { trace autodiff batching passes lower formats } → plan → { codegen remat } → loops →
- *   compiler → runtime → api → { core exchange nn optim sim tape view } → { node playground } → cli
- *
- * A file imports from its own layer and from layers to its left; within braces siblings do not see each other. Types
- * count like values here: a type that points right is a dependency of ideas. Inside one layer types may refer to each
- * other in circles, values may not.
+ * @file Who may import whom. A file imports from its own layer and from layers before it in `LAYERS`; layers of one row do not
+ * see each other. Types count like values here: a type that points right is a dependency of ideas. Inside one layer types may
+ * refer to each other in circles, values may not.
  */
 import { isProduct, isTest, type ProjectFile } from "./project.ts";
 import { importsOf, resolveImport } from "./syntax.ts";
@@ -28,6 +23,20 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["node", "playground"],
   ["cli"],
 ];
+
+/** The layers on lines of text, for the code map of ARCHITECTURE.md. */
+export function layersText(): string {
+  const rows = LAYERS.map((row) => (row.length === 1 ? row.join() : `{${row.join(", ")}}`));
+  const half = Math.ceil(rows.length / 2);
+  return [`${rows.slice(0, half).join(" → ")} →`, rows.slice(half).join(" → ")].join("\n");
+}
+
+/** Layers that the code map of ARCHITECTURE.md has no paragraph about. */
+export function codeMapViolations(text: string): readonly string[] {
+  return LAYERS.flat()
+    .filter((layer) => !text.includes(`**src/${layer}**`))
+    .map((layer) => `ARCHITECTURE.md: the code map does not say what src/${layer} is`);
+}
 
 /** The layers that may use Node. */
 const ON_NODE: readonly string[] = ["node", "cli"];
