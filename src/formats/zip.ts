@@ -43,10 +43,6 @@ interface Directory {
   readonly count: number;
 }
 
-export function isZip(bytes: Uint8Array): boolean {
-  return bytes.length > 3 && bytes[0] === 0x50 && bytes[1] === 0x4b && (bytes[2] as number) < 8;
-}
-
 /** The entries of an archive by their names. */
 export function readZip(file: Uint8Array): ReadonlyMap<string, ZipEntry> {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength);

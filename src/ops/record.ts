@@ -39,8 +39,7 @@ import { assumedIterations, MOST_ITERATIONS, type ScanAttrs, scan, scanLoop, whi
 import { emptyStacks, putRows, requireCount, requireTypes, rowType, stackType, typesOf } from "./region-checks.ts";
 
 /** How far to go from a checkpoint to the next one; `online` is for a `while`. */
-export const SPLITS = ["binomial", "binary", "periodic", "online"] as const;
-export type SplitName = (typeof SPLITS)[number];
+const SPLITS: readonly string[] = ["binomial", "binary", "periodic", "online"];
 
 /** Which states are kept. `every`: iterations between two of them, for `periodic`. */
 export type SplitAttrs = { readonly checkpoints: number; readonly split: string; readonly every: number };
@@ -72,7 +71,7 @@ export function recordLoop(node: Node): Loop & { readonly recording: Recording }
 export function requireSplit(name: string, { checkpoints, split, every }: SplitAttrs): void {
   requireCount(name, "checkpoints", checkpoints - 1, MOST_ITERATIONS - 2);
   requireCount(name, "every", every, MOST_ITERATIONS);
-  if ((SPLITS as readonly string[]).includes(split) && !(split === "periodic" && every === 0)) return;
+  if (SPLITS.includes(split) && !(split === "periodic" && every === 0)) return;
   throw new TidemarkError("InvalidGraph", `${name}: there is no split ${split} every ${every}`);
 }
 

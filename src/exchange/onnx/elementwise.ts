@@ -1,7 +1,7 @@
 /** @file Operators of one element: arithmetic, comparisons, logic, conversions, activations. */
 import * as t from "../../api/functions.ts";
 import type { OnnxElement } from "../../formats/onnx-tensor.ts";
-import { isBool, isFloat } from "../../kernel/dtype.ts";
+import { isFloat } from "../../kernel/dtype.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 import type { Call, Operator } from "./call.ts";
 import { castType } from "./types.ts";
@@ -196,6 +196,3 @@ export const ELEMENTWISE: Readonly<Record<string, Operator>> = {
   Mish: one(t.mish),
   Swish: (call) => t.mul(call.x(0), t.sigmoid(t.mul(call.x(0), call.float("alpha", 1)))),
 };
-
-/** Bools as whole numbers. */
-export const asNumbers = (x: Tensor): Tensor => (isBool(x.dtype) ? t.cast(x, "i32") : x);
