@@ -1,9 +1,10 @@
-"""The networks beside this file in PyTorch: the same layers, shapes, batches and optimizers, trained for some steps on one
-thread. Prints the peak of resident memory over the process after the import, and the number of parameters, as JSON.
+"""The networks beside this file in PyTorch: the same layers, shapes, batches and optimizers, trained for some steps, on one
+thread unless OMP_NUM_THREADS says otherwise. Prints the peak of resident memory over the process after the import, and the number of parameters, as JSON.
 
-    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python3 networks.py resnet18|vit|unet|mobilenet [steps]
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python3 networks.py resnet18|vit|unet|mobilenet|gru [steps]
 """
 import json
+import os
 import re
 import sys
 import time
@@ -12,7 +13,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-torch.set_num_threads(1)
+torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
 torch.mm(torch.ones(4, 4), torch.ones(4, 4))
 
 
@@ -128,6 +129,19 @@ def mobilenet():
     return model, torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9), torch.randn(8, 3, 96, 96), classes(8, 100)
 
 
+def gru():
+    class Gru(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell, self.head = nn.GRU(64, 256, batch_first=True), nn.Linear(256, 10)
+
+        def forward(self, x):
+            return self.head(self.cell(x)[0][:, -1])
+
+    model = Gru()
+    return model, torch.optim.Adam(model.parameters(), lr=1e-3), torch.randn(32, 64, 64), classes(32, 10)
+
+
 def loss_of(logits, y):
     if logits.dim() == 4:
         logits = logits.permute(0, 2, 3, 1).reshape(-1, logits.shape[1])
@@ -138,8 +152,8 @@ name, steps = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 5
 with open("/proc/self/clear_refs", "w") as f:
     f.write("5")
 base = status("VmRSS")
-model, optimizer, x, y = {"resnet18": resnet18, "vit": vit, "unet": unet, "mobilenet": mobilenet}[name]()
-best = float("inf")
+model, optimizer, x, y = {"resnet18": resnet18, "vit": vit, "unet": unet, "mobilenet": mobilenet, "gru": gru}[name]()
+best = fastest = float("inf")
 for _ in range(steps):
     start, spent = time.perf_counter(), time.process_time()
     optimizer.zero_grad(set_to_none=True)
@@ -148,6 +162,7 @@ for _ in range(steps):
     optimizer.step()
     value = loss.item()
     ms = (time.perf_counter() - start) * 1e3
+    fastest = min(fastest, ms)
     best = min(best, (time.process_time() - spent) * 1e3)
 print(json.dumps({
     "program": name,
@@ -155,5 +170,6 @@ print(json.dumps({
     "parameters": sum(p.numel() for p in model.parameters()),
     "loss": value,
     "stepMs": ms,
+    "bestMs": fastest,
     "bestCpuMs": best,
 }))

@@ -33,8 +33,8 @@ export function splitCounters(counters: readonly LoopVar[]): readonly [readonly 
   return [counters.slice(0, split), counters.slice(split)];
 }
 
-/** The most pieces of a call: they are bits of a word. */
-const MOST_PIECES = 32;
+/** The most pieces of a call: on wasm they are bits of a word. */
+export const MOST_PIECES = 32;
 
 /** Into how many pieces a call is cut: more than threads, so that a delayed thread leaves little work. */
 export function piecesOf(threads: number, { count, grain }: Units): number {

@@ -100,6 +100,17 @@ export function winogradWeightsShape(nest: Extents, lanes: number, use: Winograd
   return enough || use === "always" ? shape : null;
 }
 
+/** The same with smaller blocks of channels, where there would be fewer blocks of rows and channels than threads to compute them. */
+export function sharedByThreads(shape: WinogradWeightsShape, threads: number, groups: number): WinogradWeightsShape {
+  const { lanes, channels, panels, steps } = shape;
+  const registers = Math.ceil(channels / lanes);
+  const wanted = Math.min(registers, Math.ceil(threads / (panels * groups)));
+  const blockChannels = Math.min(shape.blockChannels, Math.ceil(registers / wanted) * lanes);
+  const ratio = blockChannels / shape.blockChannels;
+  const scaled = (step: number): number => (step - lanes) * ratio + lanes;
+  return { ...shape, blockChannels, steps: { ...steps, v: scaled(steps.v), m: scaled(steps.m) } };
+}
+
 /** Cycles of a gradient that is computed so, groups together; null where it is not. */
 export function winogradWeightsCycles(nest: Extents, lanes: number): number | null {
   const shape = winogradWeightsShape(nest, lanes, "paying");

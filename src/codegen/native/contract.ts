@@ -11,8 +11,8 @@
  * at the same time, each with its own pieces and its number in `thread`, 0 ≤ thread < options.threads. Each thread has its
  * own workspace; `contractScratch` is the size of all of them.
  *
- * A unit is a range of tiles or of panels of one batch. Neighbouring units of a batch are computed together, so that one
- * thread packs nothing twice.
+ * A unit is a range of tiles and of panels of one batch: rows of units along the side with more of them, cut across where there
+ * would be few. Neighbouring units of a batch are computed together, so that one thread packs little twice.
  *
  * Functions of C that products share (tiles in registers) are passed to `share`, which adds each name to the file once.
  */
@@ -49,7 +49,7 @@ export function contractScratch(nest: Product, operands: readonly Operand[], opt
 
 const isEmpty = (nest: Product): boolean => product([...nest.batch, nest.rows, nest.cols]) === 0;
 
-/** Units of a batch: enough for threads to share, few enough to be worth a call. */
+/** Units of a product: enough for threads to share, few enough to be worth a call. */
 const MOST_UNITS = 64;
 
 class ContractEmitter extends ContractPacking {
@@ -68,23 +68,42 @@ class ContractEmitter extends ContractPacking {
     const { em, plan } = this;
     const { code } = em;
     const byPanels = this.panels > this.tiles;
-    const each = Math.min(MOST_UNITS, byPanels ? this.panels : this.tiles);
+    const [longer, shorter] = byPanels ? [this.panels, this.tiles] : [this.tiles, this.panels];
+    const outer = Math.min(MOST_UNITS, longer);
+    const inner = Math.min(shorter, Math.ceil(MOST_UNITS / (outer * product(plan.batch))));
+    const each = outer * inner;
     this.workspace();
     this.permutation();
     em.block("for (idx unit = lo; unit < hi;)", () => {
       code.line(`const idx batch = unit / ${each}, u0 = unit - batch * ${each};`);
-      code.line(`const idx u1 = u0 + hi - unit < ${each} ? u0 + hi - unit : ${each};`);
-      code.line("unit += u1 - u0;");
+      code.line(`const idx most = u0 + hi - unit < ${each} ? hi - unit : ${each} - u0;`);
+      this.unitRange(inner);
       splitUnit(em, "batch", plan.batch);
       this.span();
-      const cut = (n: number, u: string): string => `${u} * ${n} / ${each}`;
-      const [t0, t1] = byPanels ? ["0", String(this.tiles)] : [cut(this.tiles, "u0"), cut(this.tiles, "u1")];
-      const [p0, p1] = byPanels ? [cut(this.panels, "u0"), cut(this.panels, "u1")] : ["0", String(this.panels)];
+      const cut = (n: number, u: string, of: number): string => `${u} * ${n} / ${of}`;
+      const along = [cut(longer, "o0", outer), cut(longer, "o1", outer)] as const;
+      const across = [cut(shorter, "i0", inner), cut(shorter, "i1", inner)] as const;
+      const [[t0, t1], [p0, p1]] = byPanels ? [across, along] : [along, across];
       code.line(`const idx tiles = ${t1}, first = ${p0}, panels = ${p1};`);
       if (plan.resident) this.packAll();
       em.block(`for (idx t = ${t0}; t < tiles;)`, () => this.block());
     });
     return { count: each * product(plan.batch), grain: 1 };
+  }
+
+  /** The units from `u0` on, at most `most`, that are computed together: whole rows of units, or a part of one. */
+  unitRange(inner: number): void {
+    const { code } = this.em;
+    if (inner === 1) {
+      code.line("const idx o0 = u0, o1 = u0 + most, i0 = 0, i1 = 1;");
+      code.line("unit += most;");
+      return;
+    }
+    code.line(`const idx o0 = u0 / ${inner}, i0 = u0 - o0 * ${inner};`);
+    code.line(`const idx whole = i0 == 0 ? most / ${inner} : 0, left = ${inner} - i0;`);
+    code.line("const idx o1 = o0 + (whole > 0 ? whole : 1);");
+    code.line(`const idx i1 = whole > 0 ? ${inner} : i0 + (most < left ? most : left);`);
+    code.line("unit += (o1 - o0) * (i1 - i0);");
   }
 
   /** A block of tiles; if packed, of one value of the merged batch counters. */

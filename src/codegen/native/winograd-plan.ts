@@ -6,11 +6,12 @@ import type { LoopVar } from "../../kernel/expr.ts";
 import type { Operand } from "../../kernel/loops.ts";
 import { type WinogradShape, whole, winogradParts, winogradShape } from "../cpu/winograd-choice.ts";
 import {
+  sharedByThreads,
   type WinogradWeightsShape,
   winogradWeightsParts,
   winogradWeightsShape,
 } from "../cpu/winograd-weights-choice.ts";
-import { live } from "../units.ts";
+import { live, product } from "../units.ts";
 import type { PanelPlan } from "./contract-panel.ts";
 import { type Product, planPanels } from "./contract-plan.ts";
 import type { NativeOptions } from "./options.ts";
@@ -42,6 +43,8 @@ export function planWinograd(nest: Product, operands: readonly Operand[], option
 
 /** The same of a gradient to weights. */
 export function planWinogradWeights(nest: Product, options: NativeOptions): WinogradWeightsPlan | null {
-  const shape = options.winograd ? winogradWeightsShape(nest, options.lanes, options.winograd) : null;
-  return shape && { ...shape, batch: live(nest.batch), parts: winogradWeightsParts(shape) };
+  const whole = options.winograd ? winogradWeightsShape(nest, options.lanes, options.winograd) : null;
+  if (!whole) return null;
+  const shape = sharedByThreads(whole, options.threads, product(nest.batch));
+  return { ...shape, batch: live(nest.batch), parts: winogradWeightsParts(shape) };
 }
