@@ -47,8 +47,11 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
     this.functions();
     this.workspace();
     this.permutation();
-    // Around the image there is nothing; see emitImageRow.
-    code.line(`memset(w_plane, 0, ${plan.parts.plane} * sizeof(f32));`);
+    // Around the image there is nothing; see emitImageRow. Lanes without a tile are computed too, and numbers that are left there by
+    // others could be subnormal, with which some processors are slow.
+    for (const name of ["plane", "lines"] as const) {
+      code.line(`memset(w_${name}, 0, ${plan.parts[name]} * sizeof(f32));`);
+    }
     if (plan.resident) code.line(`u8 kept[${plan.panels}] = {0}; idx keptBatch = -1;`);
     em.block("for (idx unit = lo; unit < hi;)", () => {
       code.line(`const idx block = unit / ${plan.panels}, first = unit - block * ${plan.panels};`);

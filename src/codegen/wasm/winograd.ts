@@ -58,6 +58,8 @@ class WinogradEmitter extends WinogradLoops<WinogradPlan> {
     this.setWorkspace();
     // Around the image there is nothing; see imageRow.
     this.clear("plane");
+    // Lanes without a tile are computed too, and what others left there could be subnormal: slow on some processors.
+    this.clear("lines");
     const [batch, keptBatch] = [this.i32(), this.i32()];
     code.i32Const(-1).set(keptBatch);
     this.groups(plan.panels, count, (block, first, end) => {
