@@ -77,13 +77,16 @@ const WIDE_RATE = 1e12;
 /** Factor on the extents of products on wide devices; other programs grow with its third power, as products do. */
 const WIDER = 8;
 
-/** Consecutive products, each with a different right operand: as in training, it is not in the first-level cache. */
-function productsOf(count: number, [m, n, k]: Extents, { ta, tb }: Flags): Experiment {
+/** Bytes of all operands of a program of products together: more than the caches of most machines hold. */
+const OPERAND_BYTES = 48 * 2 ** 20;
+
+/** Consecutive products, each with operands of its own: as in training a large model, they come from memory. */
+function productsOf([m, n, k]: Extents, { ta, tb }: Flags): Experiment {
   const [left, right] = [ta ? [k, m] : [m, k], tb ? [n, k] : [k, n]];
+  const count = Math.max(2, Math.floor(OPERAND_BYTES / (4 * (m * n + m * k + k * n))));
   const b = new Build("calibrate");
-  const x = b.param(tensorType("f32", left));
   const results = Array.from({ length: count }, () => {
-    return b.call(matmul, [x, b.param(tensorType("f32", right))], { ta, tb });
+    return b.call(matmul, [b.param(tensorType("f32", left)), b.param(tensorType("f32", right))], { ta, tb });
   });
   return { name: `${count} products ${m}x${n}x${k}`, family: "product", graph: b.finish(results) };
 }
@@ -132,15 +135,15 @@ const MS_EACH = 150;
 
 function experiments(streamBytes: number, { productRate, cacheBytes = 0 }: CostModel): readonly Experiment[] {
   const wider = productRate >= WIDE_RATE ? WIDER : 1;
-  const products = (count: number, [m, n, k]: Extents, flags: Flags): Experiment =>
-    productsOf(count, [m * wider, n * wider, k * wider], flags);
+  const products = ([m, n, k]: Extents, flags: Flags): Experiment =>
+    productsOf([m * wider, n * wider, k * wider], flags);
   return [
     tinyKernels(),
     ...arithmeticPrograms(wider),
-    products(8, [256, 256, 256], { ta: false, tb: false }),
-    products(4, [128, 512, 512], { ta: false, tb: true }),
-    products(4, [512, 512, 128], { ta: true, tb: false }),
-    products(8, [32, 1024, 256], { ta: false, tb: false }),
+    products([256, 256, 256], { ta: false, tb: false }),
+    products([128, 512, 512], { ta: false, tb: true }),
+    products([512, 512, 128], { ta: true, tb: false }),
+    products([32, 1024, 256], { ta: false, tb: false }),
     ...CACHED_BYTES.map((bytes) => streamOf("cached", wider === 1 ? bytes : cacheBytes / 2)),
     streamOf("memory", wider === 1 ? streamBytes : Math.max(streamBytes, 32 * cacheBytes)),
   ];
@@ -152,7 +155,8 @@ const LEAST_REPETITIONS = 4;
 function fill(executable: Executable): void {
   const { plan, params } = executable.placed;
   plan.program.params.forEach((param, i) => {
-    const data = Float32Array.from({ length: elementsOf(param.type.shape) }, (_, e) => 0.5 + (e % 64) / 64);
+    const data = new Float32Array(elementsOf(param.type.shape));
+    for (let e = 0; e < data.length; e++) data[e] = 0.5 + (e % 64) / 64;
     executable.write(param.type, at(params, i), data);
   });
 }

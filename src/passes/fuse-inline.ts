@@ -5,6 +5,7 @@
  *   cheap functions of much smaller values      a mask from labels, a table from a vector: slower to read than to compute
  *   cheap functions of one value and of         x - max x, x - mean x: x is stored anyway, since what is reduced from it comes
  *   what is reduced from it                     first, and is as large; a reader computes them from x as fast as it reads them
+ *   cheap functions of windows that overlap     which element of each is its largest: more elements than what they are computed from
  *
  * Not those whose index, after many views, would be more code than a copy, nor functions of a value that a product reads: it reads
  * an element several times.
@@ -76,10 +77,7 @@ class Inlining {
     const parts = node.inputs.map((v) => this.#madeFrom.get(v) ?? { flops: 0, depth: 0, sources: new Set([v]) });
     const flops = parts.reduce((sum, p) => sum + p.flops, flopsAnElement(node));
     const sources = new Set(parts.flatMap((p) => [...p.sources]));
-    if (
-      !isAlways &&
-      !(lower.pointwise && (this.#isExpanded(out, flops, sources) || this.#isShift(out, flops, sources)))
-    ) {
+    if (!isAlways && !(lower.pointwise && this.#isFasterThanReading(out, flops, sources))) {
       return;
     }
     const depth = 1 + Math.max(0, ...parts.map((p) => p.depth));
@@ -90,6 +88,20 @@ class Inlining {
     if (depth > FEW_VIEWS && evaluationsOfView(node, inlinedNode, MOST_IN_VIEW) > MOST_IN_VIEW) return;
     this.inlined.add(node);
     this.#madeFrom.set(out, { flops, depth, sources });
+  }
+
+  #isFasterThanReading(out: Value, flops: number, sources: ReadonlySet<Value>): boolean {
+    return (
+      this.#isExpanded(out, flops, sources) ||
+      this.#isShift(out, flops, sources) ||
+      this.#isOverlapping(out, flops, sources)
+    );
+  }
+
+  /** A cheap function of fewer elements than its own: of windows that overlap. */
+  #isOverlapping(out: Value, flops: number, sources: ReadonlySet<Value>): boolean {
+    const elements = [...sources].reduce((sum, v) => sum + elementsOf(v.type.shape), 0);
+    return flops <= CHEAP_SHIFT && !this.#packed.has(out) && elements < elementsOf(out.type.shape);
   }
 
   /** A cheap function of much smaller values. */

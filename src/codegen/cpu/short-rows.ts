@@ -21,6 +21,7 @@ import { constIndex, substitute, varIndex } from "../../kernel/index-math.ts";
 import { identityOf, type MapNest, type Nest, type ReduceNest, type Store } from "../../kernel/loops.ts";
 import { mapIndices } from "../../kernel/rewrite.ts";
 import { live, product } from "../units.ts";
+import { cutAtDivisions, withDecidedBounds } from "./divided-rows.ts";
 
 /** Elements of a row that are written out, at most: each register of a row of s takes s - 1 shuffles. */
 const LONGEST = 8;
@@ -134,13 +135,27 @@ function withoutShortLoops(nest: MapNest, lanes: number): MapNest {
   return { ...nest, loops, stores };
 }
 
+/** A map whose positions are divided along the row, with the remainders written out, or as it is. */
+function withoutDivisions(nest: MapNest, lanes: number): MapNest {
+  const cut = cutAtDivisions(nest, LONGEST);
+  if (!cut) return nest;
+  const wide = withoutShortLoops(cut, lanes);
+  if (wide === cut) return nest;
+  return { ...wide, stores: wide.stores.map((store) => ({ ...store, value: withDecidedBounds(store.value) })) };
+}
+
+function longMap(nest: MapNest, lanes: number): MapNest {
+  const wide = withoutShortLoops(nest, lanes);
+  return wide === nest ? withoutDivisions(nest, lanes) : wide;
+}
+
 /** The nest that code is emitted for, where a register has so many lanes. */
 export function longRows(nest: Nest, lanes: number): Nest {
-  if (nest.kind === "map") return withoutShortLoops(nest, lanes);
+  if (nest.kind === "map") return longMap(nest, lanes);
   if (nest.kind !== "reduce" || nest.loops.some((v) => v.extent === 0)) return nest;
   const map = asMap(nest);
   if (!map) return nest;
-  const wide = withoutShortLoops(map, lanes);
+  const wide = longMap(map, lanes);
   const inner = live(wide.loops).at(-1);
   return inner && inner.extent >= lanes && expressions(wide.stores) <= MOST_EXPRESSIONS ? wide : nest;
 }

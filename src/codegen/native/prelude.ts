@@ -8,7 +8,7 @@
  *
  * Invariant: no function here rounds otherwise than the scalar language says. `min` and `max` propagate NaN and know that
  * -0 < 0: the instruction answers its second operand for NaN and for equals, so both orders are asked and their bits
- * joined.
+ * joined, but for the maximum with AVX-512, which has an instruction that knows zeros apart.
  */
 import {
   DTYPES,
@@ -46,6 +46,9 @@ const HEAD = `#if defined(__AVX__)
 #endif
 #if defined(__AVX512DQ__) && defined(__AVX512VL__)
 #define AVX512_MASKS
+#if defined(__AVX512BW__)
+#define AVX512_BYTES
+#endif
 #endif
 f32 floorf(f32); f32 ceilf(f32); f32 truncf(f32); f32 rintf(f32); f32 sqrtf(f32); f32 fmaf(f32, f32, f32);
 f64 floor(f64); f64 ceil(f64); f64 trunc(f64); f64 rint(f64); f64 sqrt(f64); f64 fma(f64, f64, f64);
@@ -138,14 +141,20 @@ function floatText(dtype: FloatScalar, n: number): string {
   ${t} r; for (int l = 0; l < ${n}; l++) r[l] = fma${letter}(a[l], b[l], c[l]); return r;
 }`,
   );
-  return `${[...unary, root, less("min", "<"), less("max", ">"), madd].join("\n")}
-INLINE ${t} ${t}_abs(${t} a) { return (${t})((${bits})a & ${ALL_BUT_SIGN[dtype]}); }
-INLINE ${t} ${t}_min(${t} a, ${t} b) { return (${t})((${bits})${t}_min2(a, b) | (${bits})${t}_min2(b, a)); }
-INLINE ${t} ${t}_max(${t} a, ${t} b) {
+  const plainMax = `INLINE ${t} ${t}_max(${t} a, ${t} b) {
   ${bits} both = (${bits})${t}_max2(a, b) & (${bits})${t}_max2(b, a);
   ${bits} nan = (a != a) | (b != b);
   return (${t})((nan & (${bits})(a + b)) | (~nan & both));
-}
+}`;
+  // "range" with 5 is the larger, and 0 rather than -0; for NaN it would answer the other operand
+  const p = register?.prefix;
+  const fastMax = `INLINE ${t} ${t}_max(${t} a, ${t} b) {
+  return (${t})${p}_mask_add_${suffix}(${p}_range_${suffix}(a, b, 5), ${p}_cmp_${suffix}_mask(a, b, 3), a, b);
+}`;
+  return `${[...unary, root, less("min", "<"), less("max", ">"), madd].join("\n")}
+INLINE ${t} ${t}_abs(${t} a) { return (${t})((${bits})a & ${ALL_BUT_SIGN[dtype]}); }
+INLINE ${t} ${t}_min(${t} a, ${t} b) { return (${t})((${bits})${t}_min2(a, b) | (${bits})${t}_min2(b, a)); }
+${either(macro && "AVX512_MASKS", fastMax, plainMax)}
 `;
 }
 
@@ -180,24 +189,77 @@ INLINE ${t} ${t}_load_where(const ${dtype} *p, boolx${n} m) {
 `;
 }
 
+/** Instructions on masks of so many 32-bit lanes, and the macro under which a processor has them. */
+interface MaskRegister {
+  readonly macro: string;
+  /** Bytes at `p` as 32-bit lanes. */
+  readonly widen: string;
+  /** The sign bits of `m` as an integer. */
+  readonly signs: string;
+}
+
+const MASK_REGISTERS: Readonly<Record<number, MaskRegister>> = {
+  16: {
+    macro: "AVX512_MASKS",
+    widen: "_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p))",
+    signs: "_mm512_movepi32_mask((__m512i)m)",
+  },
+  8: {
+    macro: "__AVX2__",
+    widen: "_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p))",
+    signs: "_mm256_movemask_ps((__m256)m)",
+  },
+  4: {
+    macro: "__AVX__",
+    widen: "_mm_cvtepu8_epi32(_mm_loadu_si32(p))",
+    signs: "_mm_movemask_ps((__m128)m)",
+  },
+};
+
+/**
+ * Loads of masks, and questions about all lanes. The plain forms compile to a move for each lane where GCC sees the load, so
+ * instructions are named where there are any.
+ */
+function maskText(n: number): string {
+  const t = `boolx${n}`;
+  const register = MASK_REGISTERS[n];
+  const macro = register?.macro ?? null;
+  const all = (1n << BigInt(n)) - 1n;
+  return `${either(
+    macro,
+    `INLINE ${t} ${t}_load(const u8 *p) { return -(${t})${register?.widen}; }`,
+    `INLINE ${t} ${t}_load(const u8 *p) { return -__builtin_convertvector(*(const u8x${n}_mem *)p, ${t}); }`,
+  )}
+${either(
+  macro,
+  `INLINE int ${t}_all(${t} m) { return ${register?.signs} == ${all}; }
+INLINE int ${t}_any(${t} m) { return ${register?.signs} != 0; }`,
+  `INLINE int ${t}_all(${t} m) { i32 r = -1; for (int l = 0; l < ${n}; l++) r &= m[l]; return r != 0; }
+INLINE int ${t}_any(${t} m) { i32 r = 0; for (int l = 0; l < ${n}; l++) r |= m[l]; return r != 0; }`,
+)}
+${either(
+  n === 16 ? "AVX512_BYTES" : null,
+  `INLINE ${t} ${t}_load_where(const u8 *p, ${t} m) {
+  return -(${t})_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(_mm512_movepi32_mask((__m512i)m), p));
+}`,
+  `INLINE ${t} ${t}_load_where(const u8 *p, ${t} m) {
+  u8 x[${n}] = {0}; for (int l = 0; l < ${n}; l++) if (m[l]) x[l] = p[l]; return ${t}_load(x);
+}`,
+)}
+`;
+}
+
 function boolText(n: number): string {
   const t = `boolx${n}`;
   return `INLINE ${t} ${t}_of(i32 x) { return x - (${t}){0}; }
-INLINE ${t} ${t}_widen(u8x${n} v) { return -__builtin_convertvector(v, ${t}); }
-INLINE ${t} ${t}_load(const u8 *p) { return ${t}_widen(*(const u8x${n}_mem *)p); }
-INLINE ${t} ${t}_load_first(const u8 *p, int count) {
-  u8 x[${n}] = {0}; memcpy(x, p, count); return ${t}_widen(*(u8x${n}_mem *)x);
-}
-INLINE ${t} ${t}_load_where(const u8 *p, ${t} m) {
-  u8x${n} r = {0}; for (int l = 0; l < ${n}; l++) if (m[l]) r[l] = p[l]; return ${t}_widen(r);
+${maskText(n)}INLINE ${t} ${t}_load_first(const u8 *p, int count) {
+  u8 x[${n}] = {0}; memcpy(x, p, count); return ${t}_load(x);
 }
 INLINE void ${t}_store(u8 *p, ${t} v) { *(u8x${n}_mem *)p = __builtin_convertvector(v & 1, u8x${n}); }
 INLINE void ${t}_store_first(u8 *p, ${t} v, int count) {
   u8x${n} r = __builtin_convertvector(v & 1, u8x${n}); memcpy(p, &r, count);
 }
 INLINE ${t} ${t}_first(int count) { ${t} r; for (int l = 0; l < ${n}; l++) r[l] = l < count ? -1 : 0; return r; }
-INLINE int ${t}_all(${t} m) { i32 r = -1; for (int l = 0; l < ${n}; l++) r &= m[l]; return r != 0; }
-INLINE int ${t}_any(${t} m) { i32 r = 0; for (int l = 0; l < ${n}; l++) r |= m[l]; return r != 0; }
 INLINE ${t} ${t}_pick(${t} m, ${t} a, ${t} b) { return (m & a) | (~m & b); }
 `;
 }
