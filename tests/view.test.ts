@@ -19,7 +19,7 @@ import { planJson } from "../src/plan/json.ts";
 import { movableValues, moveValues } from "../src/plan/move.ts";
 import { planProgram } from "../src/plan/plan.ts";
 import { memorySpace } from "../src/plan/space.ts";
-import type { HeldBytes, ViewData } from "../src/view/data.ts";
+import type { ViewData } from "../src/view/data.ts";
 import { curveOf, curveWithEntries, entryName, entryOf, livePlans } from "../src/view/plans.ts";
 import { entriesOfFile } from "../src/view/read-file.ts";
 import { browserPath, NO_BROWSER, pictureDistance } from "./support/browser.ts";
@@ -83,31 +83,8 @@ describe.runIf(path !== null)("the page", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("shows what is held for the backward pass in four ways, and by each backward pass where there are several", async () => {
-    const [totals, small] = [
-      [4096, 2048, 1024, 512],
-      [8, 4, 2, 1],
-    ].map((b) => ({
-      ...{ overloadBytes: b[0], namedSavesBytes: b[1], tapeBytes: b[2], plannedBytes: b[3] },
-    })) as [HeldBytes, HeldBytes];
-    const rows = Array.from({ length: 14 }, (_, i) => ({ ...small, operation: `<b>op${i}</b>`, count: i + 1 }));
-    const file = join(folder, "held.html");
-    writeFileSync(
-      file,
-      pageOf({ ...base, live: false, held: { ...totals, rows, passes: [small, totals] } }, first, script),
-    );
-    await open(pathToFileURL(file).href);
-    const lines = await pages.page.locator("table.held tbody tr").allInnerTexts();
-    expect(lines[0]).toMatch(/^all\s+4 KiB\s+2 KiB\s+1 KiB\s+512 B$/);
-    expect(lines.slice(1, 4).map((line) => line.split("\t")[0])).toEqual([
-      ...["backward pass 1", "backward pass 2", "<b>op0</b> × 1"],
-    ]);
-    expect(lines.at(-1)).toMatch(/^2 other operations\s+16 B\s+8 B\s+4 B\s+2 B$/);
-  });
-
   it("opens from disk and shows the plan's numbers in every view", async () => {
     await open(pathToFileURL(htmlFile).href);
-    expect(await pages.page.locator("table.held").count()).toBe(0);
     expect(await figure("arena")).toBe(formatBytes(plan.height));
     expect(await figure("most live")).toBe(formatBytes(plan.bound.bytes));
     expect(await figure("steps")).toBe(String(plan.program.steps.length));
