@@ -176,7 +176,12 @@ const cases: Readonly<Record<string, () => unknown>> = {
     halve(x);
   },
   // named dimensions
-  "shapes-max": () => tm.compile((v: Tensor) => v, { shapes: { T: wrong<number[]>({ max: 512 }) }, axes: [["T"]] }),
+  "shapes-max": () => tm.compile((v: Tensor) => v, { shapes: { T: { max: 0.5 } }, axes: [["T"]] }),
+  "shapes-min": () => tm.compile((v: Tensor) => v, { shapes: { T: wrong<{ max: number }>({ min: 1, max: 8 }) } }),
+  "shapes-above": () =>
+    tm.compile((v: Tensor) => v, { name: "halve", shapes: { T: { max: 2 } }, axes: [["T"]] })(tm.zeros([3])),
+  "shapes-zero": () =>
+    tm.compile((v: Tensor) => v, { name: "halve", shapes: { T: { max: 2 } }, axes: [["T"]] })(tm.zeros([0])),
   "shapes-number": () => tm.compile((v: Tensor) => v, { shapes: { T: wrong<number[]>(64) }, axes: [["T"]] }),
   "shapes-fraction": () => tm.compile((v: Tensor) => v, { shapes: { T: [64, 0.5] }, axes: [["T"]] }),
   "shapes-twice": () => tm.compile((v: Tensor) => v, { shapes: { T: [64, 64] }, axes: [["T"]] }),

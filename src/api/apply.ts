@@ -10,7 +10,7 @@ import { Build } from "../ir/build.ts";
 import type { Graph } from "../ir/graph.ts";
 import { structuralKey } from "../ir/hash.ts";
 import type { AnyOp, Attrs, OpDef } from "../ir/op.ts";
-import { tensorType, typeText } from "../ir/type.ts";
+import { tensorType } from "../ir/type.ts";
 import { sourceLocation } from "../trace/source-location.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive, type TracedGraph } from "../trace/trace.ts";
@@ -22,13 +22,16 @@ const operations = new WeakMap<AnyOp, Recent<string, TracedGraph>>();
 /** Keys of compiled graphs (execute.ts), by structure. */
 const programs = new Recent<string, object>(256);
 
+/** Not `typeText`: looking up what tensors do not have is slow (method-hints.ts). */
+const typeKey = ({ dtype, shape }: Tensor): string => `${dtype}[${shape.join()}]`;
+
 function programOf<A>(op: OpDef<A>, inputs: readonly Tensor[], attrs: NoInfer<A>): TracedGraph {
   let known = operations.get(op as AnyOp);
   if (!known) {
     known = new Recent(64);
     operations.set(op as AnyOp, known);
   }
-  const key = `${inputs.map(typeText).join(",")}{${attrsKey(op as AnyOp, attrs as Attrs)}}`;
+  const key = `${inputs.map(typeKey).join()}{${attrsKey(op as AnyOp, attrs as Attrs)}}`;
   return known.get(key, () => {
     const b = new Build(op.name);
     const params = inputs.map((x) => b.param(tensorType(x.dtype, x.shape)));

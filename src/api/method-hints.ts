@@ -82,6 +82,9 @@ const PROBED: ReadonlySet<string> = new Set([
   "type",
 ]);
 
+/** Names that are remembered: those of a program are few. */
+const MOST_HINTS = 1000;
+
 /** Every name that a tensor answers to. */
 function knownNames(): readonly string[] {
   return Object.getOwnPropertyNames(Tensor.prototype).filter((name) => name !== "constructor");
@@ -96,13 +99,24 @@ function hintFor(name: string): string | null {
   return near.length > 0 ? `did you mean ${near.join(" or ")}?` : null;
 }
 
+/** A name is looked for once: code that probes objects asks again and again. */
+const hints = new Map<string, string | null>();
+
+function knownHint(name: string): string | null {
+  const known = hints.get(name);
+  if (known !== undefined) return known;
+  const hint = hintFor(name);
+  if (hints.size < MOST_HINTS) hints.set(name, hint);
+  return hint;
+}
+
 /** Where the search for a property ends that neither a tensor nor its methods have. */
 export const missingMethods: object = new Proxy(
   {},
   {
     get(_, name, tensor) {
       if (typeof name !== "string" || name in Object.prototype) return Reflect.get(Object.prototype, name, tensor);
-      const hint = hintFor(name);
+      const hint = knownHint(name);
       if (hint === null) return undefined;
       return () => fail("InvalidArgument", `tensors have no method ${name}`, hint);
     },

@@ -93,6 +93,8 @@ export function broadcastShapes(
   tensors: readonly TensorType[],
   shown: readonly TensorType[] = tensors,
 ): Shape {
+  const [first] = tensors;
+  if (first && tensors.every(({ shape }) => sameShape(shape, first.shape))) return first.shape;
   const rank = Math.max(0, ...tensors.map((x) => x.shape.length));
   return Array.from({ length: rank }, (_, axis) => {
     let extent = 1;

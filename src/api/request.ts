@@ -16,7 +16,7 @@ import { DEFAULT_TARGET, TARGET_NAMES, type TargetName } from "../runtime/choose
 import { isTarget, PRODUCTS, type Products, type Target } from "../runtime/device.ts";
 import type { CostModel } from "../target/work.ts";
 import { describe, fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
-import type { NamedAxes, NamedShapes, ShapeOptions } from "./shape-axes.ts";
+import type { BoundedExtent, NamedAxes, NamedShapes, ShapeOptions } from "./shape-axes.ts";
 
 /** More than any machine's cores: a larger number is a mistake. @internal */
 export const MOST_THREADS = 1024;
@@ -94,8 +94,9 @@ export interface CompileOptions extends PlanningOptions {
    */
   readonly programs?: number;
   /**
-   * The extents that named dimensions may have: `{ T: [64, 128, 256] }`. All of them are planned before the first run, in one arena
-   * of the largest one's size. Another extent is an error, or with `pad` padded (docs/shapes.md).
+   * The extents that named dimensions may have: `{ T: [64, 128, 256] }`, all planned before the first run, or any up to a largest:
+   * `{ T: { max: 256 } }`, which is planned before the first run. One arena of the largest one's size serves them. Another extent
+   * is an error, or with `pad` padded to the next of a list (docs/shapes.md).
    */
   readonly shapes?: NamedShapes;
   /** Which axes of each argument those dimensions are, null for others: `[null, [null, "T"]]`. A tree for an argument that is one. */
@@ -116,7 +117,7 @@ export interface CompileOptions extends PlanningOptions {
 
 /** Options of a function whose arguments are padded: it has one more argument than its calls, the lengths. */
 export interface PaddedOptions<Name extends string> extends CompileOptions {
-  readonly shapes: { readonly [name in Name]: readonly number[] };
+  readonly shapes: { readonly [name in Name]: readonly number[] | BoundedExtent };
   readonly pad: true;
 }
 

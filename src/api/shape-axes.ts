@@ -1,7 +1,8 @@
 /**
  * @file Named dimensions, as users say them: the extents that each may have, and which axes of the arguments they are.
  *
- *   shapes { T: [64, 128] }   axes [null, [null, "T"]]   the second axis of the second argument is T: 64 or 128
+ *   shapes { T: [64, 128] }       axes [null, [null, "T"]]   the second axis of the second argument is T: 64 or 128
+ *   shapes { T: { max: 128 } }    the same axes              T is anything from 1 to 128
  *
  * Names stand for all tensors of a tree, or are a tree of names that has the structure of the tensors down to where one is enough.
  */
@@ -12,9 +13,22 @@ import { type AnyFunction, argumentNames } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { flatten, leafCount, type TreeDef, unflatten } from "../trace/tree.ts";
 
+/** All extents from 1 up to one. */
+export interface BoundedExtent {
+  readonly max: number;
+}
+
 /** The extents that a dimension may have, by its name. */
 export interface NamedShapes {
-  readonly [name: string]: readonly number[];
+  readonly [name: string]: readonly number[] | BoundedExtent;
+}
+
+/** The same, parsed. @internal */
+export interface AllowedExtents {
+  /** Those that programs are planned for before the first run, from the smallest to the largest: of a bounded one, the largest. */
+  readonly planned: readonly number[];
+  /** Whether smaller ones are allowed too. */
+  readonly isBounded: boolean;
 }
 
 /** The names of a tensor's axes; null for one that has none, or where no axis has one. */
@@ -45,9 +59,13 @@ const isNames = (names: unknown): names is AxisNames =>
 
 const isExtent = (n: unknown): boolean => Number.isInteger(n) && (n as number) >= 1;
 
-/** Throws unless the extents of every name are different whole numbers; sorts them. @internal */
-export function parseShapes({ caller, shapes, pad }: ShapeOptions): ReadonlyMap<string, readonly number[]> {
-  const example = "give the extents that each name may have: { shapes: { T: [64, 128, 256] } }";
+const isBound = (extents: unknown): extents is BoundedExtent =>
+  typeof extents === "object" && extents !== null && "max" in extents && !Array.isArray(extents);
+
+/** Throws unless the extents of every name are different whole numbers, or one that is the largest; sorts them. @internal */
+export function parseShapes({ caller, shapes, pad }: ShapeOptions): ReadonlyMap<string, AllowedExtents> {
+  const example =
+    "give the extents that each name may have, { shapes: { T: [64, 128, 256] } }, or the largest, { T: { max: 256 } }";
   const wrong = (what: string, help = example): never => fail("InvalidArgument", `${caller}: ${what}`, help);
   if (shapes === undefined) wrong(`${pad ? "pad" : "axes"} without shapes`);
   if (typeof shapes !== "object" || shapes === null || Array.isArray(shapes))
@@ -55,18 +73,19 @@ export function parseShapes({ caller, shapes, pad }: ShapeOptions): ReadonlyMap<
   const names = Object.entries(shapes as Readonly<Record<string, unknown>>);
   if (names.length === 0) wrong("shapes names no dimension");
   return new Map(
-    names.map(([name, extents]) => {
-      if (!Array.isArray(extents)) {
-        if (typeof extents === "object" && extents !== null && "max" in extents) {
-          const help = "list the lengths that programs are made for; with pad: true shorter ones are padded to them";
-          return wrong(`shapes.${name} gives a maximum, which is not supported`, help);
-        }
-        return wrong(`shapes.${name} must be a list, got ${describe(extents)}`);
+    names.map(([name, extents]): [string, AllowedExtents] => {
+      if (isBound(extents)) {
+        const other = Object.keys(extents).find((key) => key !== "max");
+        if (other !== undefined) wrong(`shapes.${name} has ${other}`, `give the largest extent alone: { max: 512 }`);
+        if (!isExtent(extents.max))
+          wrong(`shapes.${name}.max is ${describe(extents.max)}`, "give a whole number from 1 on");
+        return [name, { planned: [extents.max], isBounded: true }];
       }
+      if (!Array.isArray(extents)) return wrong(`shapes.${name} must be a list or { max }, got ${describe(extents)}`);
       const list = extents as readonly number[];
       if (list.length === 0 || !list.every(isExtent) || new Set(list).size < list.length)
         wrong(`shapes.${name} is [${list.join(", ")}]`, "give different whole numbers from 1 on");
-      return [name, [...list].sort((a, b) => a - b)];
+      return [name, { planned: [...list].sort((x, y) => x - y), isBounded: false }];
     }),
   );
 }

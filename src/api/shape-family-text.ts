@@ -4,10 +4,10 @@ import { grouped } from "../base/errors.ts";
 import type { Extents } from "./shape-axes.ts";
 import type { ShapeFamilyInfo, ShapeMember } from "./shape-family.ts";
 
-/** `T = 64, B = 8`. @internal */
-export const extentsText = (extents: Extents): string =>
+/** `T = 64, B = 8`; `T ≤ 64` where smaller ones are meant too. @internal */
+export const extentsText = (extents: Extents, bounded?: ReadonlySet<string>): string =>
   Object.entries(extents)
-    .map(([name, extent]) => `${name} = ${extent}`)
+    .map(([name, extent]) => `${name} ${bounded?.has(name) ? "≤" : "="} ${extent}`)
     .join(", ");
 
 /** Bytes for each more of the one name in which two members differ; null where they differ in several. */
@@ -27,11 +27,14 @@ function slope(
  * on the line through both; at the members it is exact.
  * @internal
  */
-export function familyText({ arenaBytes, members }: Pick<ShapeFamilyInfo, "arenaBytes" | "members">): string {
+export function familyText(
+  { arenaBytes, members }: Pick<ShapeFamilyInfo, "arenaBytes" | "members">,
+  bounded: ReadonlySet<string>,
+): string {
   const rows = members.map((member, i) => {
     const growth = slope(members[i - 1], member);
     return [
-      extentsText(member.extents),
+      extentsText(member.extents, bounded),
       `${grouped(member.arenaBytes)} bytes`,
       `${grouped(member.arenaBytes - member.persistentBytes)} besides what persists`,
       growth ? `${grouped(growth.bytes)} for each more ${growth.name}` : "",

@@ -7,9 +7,12 @@
  *
  * What persists has the same addresses in all of them (runtime/arena.ts). Code is made when a member is first called; planning,
  * and whether it fits the memory, is over by then. Why: docs/decisions/0049-shape-families.md.
+ *
+ * Of a dimension that has a maximum alone, the program of the maximum is planned; the arena is its. A program for a smaller extent
+ * is made when it is first called, and may not be larger (docs/decisions/0058-bounded-extents.md).
  */
 import { TidemarkError } from "../base/errors.ts";
-import { at, invariant } from "../base/invariant.ts";
+import { at } from "../base/invariant.ts";
 import { Recent } from "../base/recent.ts";
 import type { ChosenProgram } from "../compiler/stored.ts";
 import { elementsOf, type Shape } from "../ir/type.ts";
@@ -26,7 +29,14 @@ import { spec } from "./create.ts";
 import { currentHost } from "./host.ts";
 import { programCounter } from "./many-programs.ts";
 import { placedFigures } from "./placed-figures.ts";
-import { type Extents, mapNamed, parseShapes, requireAxes, type ShapeOptions } from "./shape-axes.ts";
+import {
+  type AllowedExtents,
+  type Extents,
+  mapNamed,
+  parseShapes,
+  requireAxes,
+  type ShapeOptions,
+} from "./shape-axes.ts";
 import { extentsText, familyText } from "./shape-family-text.ts";
 import type { TracedProgram } from "./traced-program.ts";
 
@@ -68,8 +78,8 @@ export class ShapeFamily {
   readonly #fn: AnyFunction;
   readonly #name: string;
   readonly #options: ShapeOptions;
-  readonly #extents: ReadonlyMap<string, readonly number[]>;
-  /** Every combination of extents, from the smallest to the largest. */
+  readonly #extents: ReadonlyMap<string, AllowedExtents>;
+  /** Every combination of extents that is planned before the first run, from the smallest to the largest. */
   readonly #members: readonly Extents[];
   /** By the key of its arguments, until it is loaded. */
   readonly #planned: Recent<string, Planned>;
@@ -82,7 +92,7 @@ export class ShapeFamily {
     this.#extents = parseShapes(options);
     requireAxes(options);
     this.#members = [...this.#extents].reduce<readonly Extents[]>(
-      (made, [name, extents]) => made.flatMap((member) => extents.map((extent) => ({ ...member, [name]: extent }))),
+      (made, [name, { planned }]) => made.flatMap((member) => planned.map((extent) => ({ ...member, [name]: extent }))),
       [{}],
     );
     const { length } = this.#members;
@@ -119,12 +129,39 @@ export class ShapeFamily {
   /** The plan of a program. Before the first one all members are planned, and room is made for the largest. */
   plan(maker: Maker, source: TracedProgram, target: Target): ChosenProgram {
     const { key } = source.flat;
-    const members = this.#planAll(maker, target, this.#listsOf(argumentsOf(source.flat)), source);
-    maker.kept.arena.memory.reserve(largestOf(members));
+    const args = argumentsOf(source.flat);
+    const members = this.#planAll(maker, target, this.#listsOf(args), source);
+    const arenaBytes = largestOf(members);
+    maker.kept.arena.memory.reserve(arenaBytes);
     const planned = this.#planned.peek(key);
-    invariant(planned, () => "a program of no member");
+    if (!planned) return this.#planSmaller(maker, source, target, arenaBytes);
     this.#planned.delete(key);
     return planned.placed;
+  }
+
+  /** The plan for an extent below a maximum, in the arena of the maximum. */
+  #planSmaller(maker: Maker, source: TracedProgram, target: Target, arenaBytes: number): ChosenProgram {
+    const lengths = this.#lengthsOf(argumentsOf(source.flat));
+    const extents = Object.fromEntries([...lengths].map(([name, { extent }]) => [name, extent]));
+    const asked = plannedFor(extents, () => assembled(maker, target, source));
+    if (asked.plan.height <= arenaBytes) return asked;
+    // the function does more at this extent: what does not fit is recomputed
+    const memory = { ...maker.request.memory, budgetBytes: arenaBytes };
+    const help = `the arena is that of the maximum, and this extent needs a larger one: list it: shapes: ${this.#listed(extents)}`;
+    return plannedFor(
+      extents,
+      () => assembled({ ...maker, request: { ...maker.request, memory } }, target, source),
+      help,
+    );
+  }
+
+  /** `shapes` with lists in place of maximums, and some extents in them. */
+  #listed(extents: Extents): string {
+    const texts = [...this.#extents].map(([name, { planned, isBounded }]) => {
+      const more = isBounded ? [extents[name] ?? 1] : [];
+      return `${name}: [${[...new Set([...more, ...planned])].join(", ")}]`;
+    });
+    return `{ ${texts.join(", ")} }`;
   }
 
   /** What all members need for arguments like these. */
@@ -134,7 +171,12 @@ export class ShapeFamily {
     maker.kept.settle(largest);
     const members = this.#planAll(maker, maker.kept.target.target, lists, largest);
     const arenaBytes = largestOf(members);
-    return { arenaBytes, members, toString: () => familyText({ arenaBytes, members }) };
+    return { arenaBytes, members, toString: () => familyText({ arenaBytes, members }, this.#bounded) };
+  }
+
+  /** Names of dimensions that have a maximum alone. */
+  get #bounded(): ReadonlySet<string> {
+    return new Set([...this.#extents].flatMap(([name, { isBounded }]) => (isBounded ? [name] : [])));
   }
 
   /** The extent of every named dimension, which all tensors agree on. */
@@ -161,7 +203,8 @@ export class ShapeFamily {
 
   /** The member's extent for a length. */
   #extentFor(name: string, { extent, path }: Length): number {
-    const extents = this.#extents.get(name) ?? [];
+    const { planned: extents = [], isBounded = false } = this.#extents.get(name) ?? {};
+    if (isBounded) return this.#belowMaximum(name, { extent, path }, at(extents, 0));
     const { pad } = this.#options;
     const found = extents.find((own) => (pad ? own >= extent : own === extent));
     if (found !== undefined) return found;
@@ -172,6 +215,13 @@ export class ShapeFamily {
       summary,
       `${pad ? "" : `${shorter}; `}add ${extent} to shapes.${name}, or pass a part`,
     );
+  }
+
+  /** The length itself: where there is a maximum, nothing is padded. */
+  #belowMaximum(name: string, { extent, path }: Length, max: number): number {
+    if (extent >= 1 && extent <= max) return extent;
+    const help = extent < 1 ? "pass at least one" : `raise shapes.${name}.max, or pass a part`;
+    return fail("ShapeMismatch", `${this.#name}: ${name} is ${extent} in ${path}, and is from 1 to ${max}`, help);
   }
 
   /** Arguments with other extents of named axes. */
@@ -237,14 +287,14 @@ function assembled({ kept, request }: Maker, target: Target, source: TracedProgr
   return placed;
 }
 
-/** Names the member in errors. */
-function plannedFor<T>(extents: Extents, plan: () => T): T {
+/** Names the member in errors, which have a help of their own or this one. */
+function plannedFor<T>(extents: Extents, plan: () => T, advice?: string): T {
   try {
     return plan();
   } catch (error) {
     if (!(error instanceof TidemarkError)) throw error;
     const { code, summary, where, help } = error;
-    throw new TidemarkError(code, `for ${extentsText(extents)}: ${summary}`, { where, help });
+    throw new TidemarkError(code, `for ${extentsText(extents)}: ${summary}`, { where, help: advice ?? help });
   }
 }
 

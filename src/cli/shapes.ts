@@ -11,22 +11,22 @@ import { argumentsOf } from "./target-settings.ts";
 export const SHAPES_OPTION = {
   shapes: {
     value: "T=64,128",
-    help: "the peak for each extent of a named dimension, in one arena; several as in 'B=4,8 T=64,128'",
+    help: "the peak for each extent of a named dimension, in one arena; several as in 'B=4,8 T=64,128'; T=..128 for all up to 128",
   },
 } as const satisfies Record<string, OptionSpec>;
 
-/** `B=4,8 T=64` → `{ B: [4, 8], T: [64] }`. */
+/** `B=4,8 T=..64` → `{ B: [4, 8], T: { max: 64 } }`. */
 function shapesOf(text: string): NamedShapes {
   return Object.fromEntries(
     text
       .trim()
       .split(/\s+/)
       .map((part) => {
-        const [, name, extents] = /^([A-Za-z_]\w*)=(\d+(?:,\d+)*)$/.exec(part) ?? [];
-        if (name === undefined || extents === undefined) {
-          throw usageError(`--shapes ${text}`, "give extents by name: T=64,128, or 'B=4,8 T=64,128'");
+        const [, name, max, extents] = /^([A-Za-z_]\w*)=(?:\.\.(\d+)|(\d+(?:,\d+)*))$/.exec(part) ?? [];
+        if (name === undefined) {
+          throw usageError(`--shapes ${text}`, "give extents by name: T=64,128, or 'B=4,8 T=64,128', or T=..128");
         }
-        return [name, extents.split(",").map(Number)];
+        return [name, extents === undefined ? { max: Number(max) } : extents.split(",").map(Number)];
       }),
   );
 }
@@ -40,7 +40,10 @@ export function planShapes(loaded: Loaded, settings: PlanSettings, text: string)
   }
   const { program } = loaded;
   const named = Object.keys(shapes).length;
-  const members = Object.values(shapes).reduce((product, { length }) => product * length, Math.min(1, named));
+  const members = Object.values(shapes).reduce(
+    (product, extents) => product * ("max" in extents ? 1 : extents.length),
+    Math.min(1, named),
+  );
   const options = { ...compileOptions(settings), donate: [0], name: program.name, shapes, axes, programs: members };
   return compile(program.step as (...args: object[]) => unknown, options).family(...(argumentsOf(program) as object[]));
 }

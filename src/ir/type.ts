@@ -34,7 +34,10 @@ export function byteLength(type: TensorType): number {
 }
 
 export function sameShape(a: Shape, b: Shape): boolean {
-  return a.length === b.length && a.every((extent, axis) => extent === b[axis]);
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  for (let axis = 0; axis < a.length; axis++) if (a[axis] !== b[axis]) return false;
+  return true;
 }
 
 export function sameType(a: TensorType, b: TensorType): boolean {

@@ -131,7 +131,8 @@ export function elementwise<A = NoAttrs>(name: string, spec: ElementwiseSpec<A>)
       }
       requireDomain(name, spec.domain, inputs);
       const first = requireSame(name, inputs);
-      return [tensorType(spec.out ?? first.dtype, first.shape)];
+      const dtype = spec.out ?? first.dtype;
+      return [dtype === first.dtype && first.pitch === undefined ? first : tensorType(dtype, first.shape)];
     },
     derivative: spec.partials ? { kind: "elementwise", partials: spec.partials } : { kind: "none" },
     cost: (_, [out]) => ({ flops: (spec.flops ?? 1) * (out ? elementsOf(out.shape) : 0) }),

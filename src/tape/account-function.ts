@@ -1,19 +1,15 @@
 /** @file `tapeAccount`: the account (account.ts) of a function, and of each order of differentiation where it takes gradients itself. */
-import { currentHost } from "../api/host.ts";
 import { jointOf } from "../autodiff/vjp.ts";
 import { at } from "../base/invariant.ts";
-import { ProgramPlans } from "../compiler/assemble.ts";
-import { PLAIN_REQUEST } from "../compiler/request.ts";
 import type { Graph } from "../ir/graph.ts";
 import { typeText } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
-import type { Plan } from "../plan/problem.ts";
-import { wasmTarget } from "../runtime/wasm-target.ts";
 import { fail, requireFunction } from "../trace/arguments.ts";
 import { type AnyFunction, type Traced, traceFunction } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import type { Tree } from "../trace/tree.ts";
 import { type AccountTotals, accountOf, type TapeAccount } from "./account.ts";
+import { planOf, programAccount, totalsOf } from "./account-program.ts";
 
 export interface FunctionAccount extends TapeAccount {
   /**
@@ -21,12 +17,6 @@ export interface FunctionAccount extends TapeAccount {
    * Otherwise there is one order.
    */
   readonly orders: readonly AccountTotals[];
-}
-
-function planOf(graph: Graph): Plan {
-  const host = currentHost();
-  const plans = new ProgramPlans({ graph }, wasmTarget().description, { ...PLAIN_REQUEST, cache: false }, host);
-  return plans.choose().result.plan;
 }
 
 /** The function and its reverse, with everything that the function does as the forward pass, its own gradients too. */
@@ -38,10 +28,6 @@ function withReverse({ graph, leaves }: Traced): Graph {
   const phased = nodes.map((node, i) => ({ ...node, phase: i < joint.forwardNodes ? "forward" : "backward" }) as const);
   return { name, params, nodes: phased, results };
 }
-
-const totalsOf = ({ overloadBytes, namedSavesBytes, tapeBytes, plannedBytes }: TapeAccount): AccountTotals => ({
-  ...{ overloadBytes, namedSavesBytes, tapeBytes, plannedBytes },
-});
 
 /**
  * What four ways of differentiating a function hold between its forward and its backward pass. The function returns a scalar, and is
@@ -72,7 +58,7 @@ export function tapeAccount<Args extends readonly Tree[]>(
     const whole = withReverse(traced);
     const account = accountOf(whole, planOf(whole));
     const hasOwn = traced.graph.nodes.some(({ phase }) => phase === "backward");
-    const inner = hasOwn ? [totalsOf(accountOf(traced.graph, planOf(traced.graph)))] : [];
+    const inner = hasOwn ? programAccount(traced.graph, planOf(traced.graph)).passes : [];
     return { ...account, orders: [...inner, totalsOf(account)] };
   };
 }

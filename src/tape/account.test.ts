@@ -1,7 +1,9 @@
 /** @file What ways of differentiating hold, against PyTorch's own count (`python3 bench/tape-saves.py`, PyTorch 1.13) and against the tape itself. */
 import { expect, it } from "vitest";
 import { grad, spec, type Tensor, tensor, where } from "../api/index.ts";
+import { type AnyFunction, traceFunction } from "../trace/function.ts";
 import { tapeAccount } from "./account-function.ts";
+import { planOf, programAccount } from "./account-program.ts";
 import { tape } from "./tape.ts";
 
 const draw = (...shape: number[]): Tensor => {
@@ -132,6 +134,10 @@ it("orders of differentiation hold what they hold, one beside the other", () => 
   const { orders, tapeBytes } = tapeAccount((w: Tensor) => grad(inner)(w).square().sum())(spec([1000]));
   expect(orders).toHaveLength(2);
   expect(orders[0]).toMatchObject({ namedSavesBytes: 4000, tapeBytes: 4000 });
+  // a step that takes the gradient of that one has the same two backward passes
+  const step = (w: Tensor): Tensor => w.sub(grad((v: Tensor) => grad(inner)(v).square().sum())(w));
+  const { graph } = traceFunction(step as AnyFunction, [spec([1000])]);
+  expect(programAccount(graph, planOf(graph)).passes).toEqual(orders);
   // the gradient of the gradient reads what the gradient computed, too
   expect(tapeBytes).toBe(orders[1]?.tapeBytes);
   expect(tapeBytes).toBeGreaterThan(2 * 4000);

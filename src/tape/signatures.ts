@@ -93,6 +93,7 @@ export class Signatures {
   readonly #all: Signature[] = [];
   readonly #numbers = new WeakMap<AnyOp, Map<string, number>>();
   readonly #types = new Map<string, number>();
+  readonly #seen = new WeakMap<TensorType, number>();
 
   get count(): number {
     return this.#all.length;
@@ -128,12 +129,15 @@ export class Signatures {
     return key;
   }
 
+  /** Operations on elements give the type that they were given: most are known as objects. */
   #typeNumber(type: TensorType): number {
+    const seen = this.#seen.get(type);
+    if (seen !== undefined) return seen;
     const text = typeText(type);
-    const known = this.#types.get(text);
-    if (known !== undefined) return known;
-    this.#types.set(text, this.#types.size);
-    return this.#types.size - 1;
+    const number = this.#types.get(text) ?? this.#types.size;
+    this.#types.set(text, number);
+    this.#seen.set(type, number);
+    return number;
   }
 }
 

@@ -12,7 +12,7 @@ import { at, invariant } from "../base/invariant.ts";
 import { Build, type NodeOptions } from "../ir/build.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
-import { type Shape, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { type DType, elementWriter, isFloat, type TypedArray } from "../kernel/dtype.ts";
 import { broadcast } from "../ops/broadcast.ts";
 import { full } from "../ops/create.ts";
@@ -47,13 +47,19 @@ export interface TapeSettings {
   readonly recomputes: boolean;
 }
 
+/** A value that is one number throughout. */
+interface Constant extends TensorType {
+  readonly value: number;
+  readonly made: Value;
+}
+
 export class TapeTrace extends Trace {
   readonly log: Log;
   readonly #engine: Engine;
   readonly #evaluation: Evaluation;
   /** Values from outside by their storage, and what writes their elements. */
   readonly #leaves = new Map<TensorStorage, Value>();
-  readonly #constants = new Map<string, Value>();
+  readonly #constants = new Map<number, Constant[]>();
   readonly #data = new Map<number, (into: TypedArray) => void>();
   /** Elements that were read: most are read to decide, some several times. */
   #lastRead: { readonly value: Value; readonly data: TypedArray } | null = null;
@@ -112,10 +118,10 @@ export class TapeTrace extends Trace {
 
   /** A constant is data, so that a program serves all numbers; those of one type and value are one value of the tape. */
   override constant(dtype: DType, shape: Shape, value: number): Tensor {
-    const number = Object.is(value, -0) ? "-0" : value;
-    const key = shape.length === 0 ? `${dtype} ${number}` : `${dtype} ${number} ${shape}`;
-    const known = this.#constants.get(key);
-    if (known) return this.#tensorOf(known);
+    // zeros of both signs are in one list
+    const known = this.#constants.get(value) ?? [];
+    const same = known.find((own) => own.dtype === dtype && Object.is(own.value, value) && sameShape(own.shape, shape));
+    if (same) return this.#tensorOf(same.made);
     const made =
       shape.length === 0
         ? this.#scalar(dtype, value)
@@ -125,7 +131,8 @@ export class TapeTrace extends Trace {
             { shape, axes: [] },
             { where: this.line() },
           );
-    this.#constants.set(key, made);
+    known.push({ dtype, shape, value, made });
+    this.#constants.set(value, known);
     return this.#tensorOf(made);
   }
 

@@ -36,6 +36,8 @@ function recipeOf(tensor: Tensor): Recipe | undefined {
 
 /** Tensors that meet: weakly typed ones take the float type of the others, where these agree. */
 export function agreed(tensors: readonly Tensor[]): readonly Tensor[] {
+  const [first] = tensors;
+  if (tensors.every(({ dtype }) => dtype === first?.dtype)) return tensors;
   const floats = tensors.filter(({ dtype }) => isFloat(dtype));
   if (floats.every(({ dtype }) => dtype === floats[0]?.dtype)) return tensors;
   const strong = new Set<DType>(floats.filter((x) => !recipeOf(x)).map(({ dtype }) => dtype));

@@ -66,6 +66,22 @@ export interface ViewCurve {
   readonly progress?: CurveProgress;
 }
 
+/** What four ways of differentiating a program hold when a backward pass begins. */
+export interface HeldBytes {
+  /** Inputs and outputs of every operation. */
+  readonly overloadBytes: number;
+  /** What derivatives name, and the storage that views are of. */
+  readonly namedSavesBytes: number;
+  readonly tapeBytes: number;
+  readonly plannedBytes: number;
+}
+
+/** The same for all operations, by operation, and for each backward pass where there are several. */
+export interface HeldAccount extends HeldBytes {
+  readonly rows: readonly (HeldBytes & { readonly operation: string; readonly count: number })[];
+  readonly passes: readonly HeldBytes[];
+}
+
 export interface ViewData {
   readonly version: 1;
   readonly title: string;
@@ -76,6 +92,8 @@ export interface ViewData {
   readonly curve: ViewCurve | null;
   /** Plans for other budgets can be requested. */
   readonly live: boolean;
+  /** Of a program with a backward pass. */
+  readonly held?: HeldAccount;
 }
 
 export type PlanReply = { readonly entry: ViewEntry } | { readonly refusal: string };

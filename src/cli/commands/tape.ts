@@ -1,6 +1,7 @@
 /** @file `tidemark tape`: what four ways of differentiating a program hold between its forward and its backward pass. */
 import { formatBytes } from "../../base/bytes.ts";
-import { type AccountRow, accountOf, type TapeAccount } from "../../tape/account.ts";
+import type { AccountRow } from "../../tape/account.ts";
+import { type ProgramAccount, programAccount } from "../../tape/account-program.ts";
 import { type Command, writeJson } from "../command.ts";
 import { CONTRACT } from "../contract.ts";
 import { loadProgram } from "../load.ts";
@@ -15,9 +16,13 @@ const cells = ({ operation, count, ...bytes }: AccountRow): readonly string[] =>
   ...[bytes.overloadBytes, bytes.namedSavesBytes, bytes.tapeBytes, bytes.plannedBytes].map(formatBytes),
 ];
 
-function table(name: string, { rows, ...totals }: TapeAccount): string {
+function table(name: string, { rows, passes, ...totals }: ProgramAccount): string {
   const count = rows.reduce((sum, row) => sum + row.count, 0);
-  const all = [HEADS, ...rows.map(cells), cells({ operation: "all", count, ...totals })];
+  const each = (passes.length > 1 ? passes : []).map((pass, i) => {
+    const [, , ...bytes] = cells({ operation: "", count: 0, ...pass });
+    return [`backward pass ${i + 1}`, "", ...bytes];
+  });
+  const all = [HEADS, ...rows.map(cells), cells({ operation: "all", count, ...totals }), ...each];
   const widths = HEADS.map((_, i) => Math.max(...all.map((row) => row[i]?.length ?? 0)));
   const lines = all.map((row) =>
     row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join("  "),
@@ -42,7 +47,7 @@ export const tape: Command = {
   async run(args, io) {
     const loaded = await loadProgram(args.positionals[0] as string);
     const { planned, traced } = planLoaded(loaded, await planSettings(args, io, loaded));
-    const account = accountOf(traced, planned.plan);
+    const account = programAccount(traced, planned.plan);
     if (args.has("json")) writeJson(io, { program: loaded.name, ...account });
     else io.out(table(loaded.name, account));
   },

@@ -4,7 +4,8 @@ import { pathToFileURL } from "node:url";
 import type { ProgramPlans } from "../../compiler/assemble.ts";
 import { storeAll } from "../../plan/recompute/strategies.ts";
 import type { StrategyName } from "../../plan/recompute/strategy.ts";
-import type { ViewCurve, ViewData, ViewEntry } from "../../view/data.ts";
+import { programAccount } from "../../tape/account-program.ts";
+import type { HeldAccount, ViewCurve, ViewData, ViewEntry } from "../../view/data.ts";
 import { curveWithEntries, entryName, entryOf, livePlans, storedAnd } from "../../view/plans.ts";
 import { entriesOfFile, FILE_KINDS, isViewFile } from "../../view/read-file.ts";
 import type { NamedPlans } from "../../view/stories.ts";
@@ -31,6 +32,8 @@ interface Source {
   readonly named: NamedPlans;
   /** Of a program: all of its plans. */
   readonly plans: ProgramPlans | null;
+  /** Of a program with a backward pass. */
+  readonly held?: HeldAccount;
 }
 
 /**
@@ -44,7 +47,7 @@ async function sourceOf(word: string, first: number, args: Arguments, io: Io): P
   }
   const loaded = await loadProgram(word);
   const settings = await planSettings(args, io, loaded);
-  const { plans, planned, refusal } = planLoaded(loaded, settings);
+  const { plans, planned, traced, refusal } = planLoaded(loaded, settings);
   if (refusal) throw refusal;
   const { memory } = settings;
   const asked = memory.budgetBytes ?? (memory.least ? planned.plan.height : null);
@@ -58,7 +61,9 @@ async function sourceOf(word: string, first: number, args: Arguments, io: Io): P
     asks: name,
     ...storedAnd(plans, planned),
   });
-  const source = { title: loaded.name, entries: [entry], curve: null, named: new Map([[name, plan]]), plans };
+  const account = programAccount(traced, plan);
+  const held = account.overloadBytes > 0 && account.passes.length > 0 ? { held: account } : {};
+  const source = { title: loaded.name, entries: [entry], curve: null, named: new Map([[name, plan]]), plans, ...held };
   if (!args.has("html")) return source;
   const { curve, entries, named } = curveWithEntries(plans, pointsOf(args), first + 1, drawnStrategies(args));
   return { ...source, entries: [entry, ...entries], curve, named: new Map([...source.named, ...named]) };
@@ -98,6 +103,7 @@ async function run(args: Arguments, io: Io): Promise<void> {
     second: other ? source.entries.length : null,
     curve: source.curve,
     live: live !== null,
+    ...(source.held && !other ? { held: source.held } : {}),
   };
   const page = pageOf(data, live ? new Map() : named);
   if (file !== undefined) {

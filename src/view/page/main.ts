@@ -9,6 +9,7 @@ import { compareView } from "./compare.ts";
 import { curveView } from "./curve.ts";
 import { button, h } from "./dom.ts";
 import { acceptDrops, fileButton, openFiles } from "./files.ts";
+import { heldTable } from "./held.ts";
 import { helpDialog } from "./help.ts";
 import { drawFigures, drawLegend } from "./legend.ts";
 import { packedStory } from "./packed.ts";
@@ -119,6 +120,7 @@ function build(store: Store, data: ViewData): Built {
         section("time against memory", "order-3", curve.element),
         section("story", "order-3", story.element),
         difference,
+        ...(data.held ? [section("held for the backward pass", "order-5", heldTable(data.held))] : []),
       ),
     ),
     help,
