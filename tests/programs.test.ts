@@ -18,7 +18,7 @@ import type { Reference } from "../src/ir/op.ts";
 import { print } from "../src/ir/print.ts";
 import { elementsOf } from "../src/ir/type.ts";
 import { allNodes } from "../src/ir/walk.ts";
-import { isFloat, type ScalarType } from "../src/kernel/dtype.ts";
+import { type DType, elementsIn, isFloat } from "../src/kernel/dtype.ts";
 import { interpretKernel } from "../src/kernel/interpret.ts";
 import { pipeline } from "../src/passes/pipeline.ts";
 import { validate } from "../src/plan/validate.ts";
@@ -79,11 +79,7 @@ const tolerances = (graph: Graph): Record<string, number> => ({
 function interpret(executable: Executable, graph: Graph, inputs: readonly Reference[]): Elements[] {
   const { kernels, copies, plan, params, results: outputs } = executable.placed;
   const arena = new ArrayBuffer(plan.height + 64);
-  const view = (dtype: ScalarType, elements: number, at: number): Elements => {
-    if (dtype === "f32") return new Float32Array(arena, at, elements);
-    if (dtype === "f64") return new Float64Array(arena, at, elements);
-    return dtype === "i32" ? new Int32Array(arena, at, elements) : new Uint8Array(arena, at, elements);
-  };
+  const view = (dtype: DType, elements: number, at: number): Elements => elementsIn(dtype, arena, at, elements);
   const viewOf = (v: Value, at: number): Elements => view(v.type.dtype, elementsOf(v.type.shape), at);
   for (const [i, param] of graph.params.entries()) viewOf(param, params[i] as number).set(inputs[i] as Reference);
   for (const { kernel, addresses } of kernels.filter(isKernel)) {

@@ -48,7 +48,7 @@ function affine(x: Tensor, scale: Tensor | undefined, offset: Tensor | undefined
 }
 
 /** The least power of two that is normal, where squares of ordinary size may overflow; and how far below eps they have to be right. */
-const LEAST_NORMAL: Readonly<Record<FloatType, number | null>> = { f32: -126, f64: null };
+const LEAST_NORMAL: Readonly<Record<FloatType, number | null>> = { f32: -126, f64: null, bf16: -126, f16: null };
 const BELOW_EPS = 28;
 
 /**

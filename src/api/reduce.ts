@@ -139,6 +139,8 @@ function root(total: Tensor): Tensor {
 const SCALES: Readonly<Record<FloatType, { readonly at: number; readonly by: number }>> = {
   f32: { at: 48, by: 96 },
   f64: { at: 480, by: 960 },
+  bf16: { at: 48, by: 96 },
+  f16: { at: 6, by: 12 },
 };
 
 /**

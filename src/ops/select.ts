@@ -5,7 +5,7 @@ import type { Value } from "../ir/graph.ts";
 import type { NoAttrs, OpDef } from "../ir/op.ts";
 import { alongAll } from "../ir/strips.ts";
 import { elementsOf, sameShape, tensorType, typeText } from "../ir/type.ts";
-import { DTYPES, type DType, isBool, isFloat, typeOf } from "../kernel/dtype.ts";
+import { DTYPES, type DType, isBool, isComputed, isFloat, typeOf } from "../kernel/dtype.ts";
 import { call, type Expr } from "../kernel/expr.ts";
 import { inType } from "../kernel/scalar-ops.ts";
 import { fullLike, splatOf } from "./create.ts";
@@ -70,7 +70,7 @@ export const where: OpDef<NoAttrs> = defineOp<NoAttrs>({
   evaluate: ({ inputs: [c, a, b] }) => [Float64Array.from(c ?? [], (x, i) => (x ? (a?.[i] ?? 0) : (b?.[i] ?? 0)))],
   samples: () =>
     DTYPES.flatMap((dtype) =>
-      [[3, 5], [], [0], [9]].map((shape) => ({
+      (isComputed(dtype) ? [[3, 5], [], [0], [9]] : [[3, 5]]).map((shape) => ({
         inputs: [tensorType("bool", shape), tensorType(dtype, shape), tensorType(dtype, shape)],
         attrs: {},
         range: [typeOf("bool").samples, typeOf(dtype).samples, typeOf(dtype).samples],
@@ -82,8 +82,10 @@ export type CastAttrs = { readonly dtype: DType };
 
 /** The element types whose every number is a number of the key. */
 const HOLDS: Record<DType, readonly DType[]> = {
-  f32: ["bool"],
-  f64: ["bool", "i32", "f32"],
+  f32: ["bool", "bf16", "f16"],
+  f64: ["bool", "i32", "f32", "bf16", "f16"],
+  bf16: ["bool"],
+  f16: ["bool"],
   i32: ["bool"],
   bool: [],
 };
