@@ -134,7 +134,7 @@ INLINE void x16x\${n}_store(u16 *p, \${t} v) { x16x\${n}_store_first(p, v, \${n}
 const HEAD = \``,
   },
   { path: "src/codegen/native/prelude.ts", before: "  bool: boolText,", after: "  x16: halfText,\n  bool: boolText," },
-  { path: "src/codegen/native/prelude.ts", before: "{HEAD}", after: "{HEAD}${HALVES}" },
+  { path: "src/codegen/native/prelude.ts", before: "{HEAD}", after: "{HEAD + HALVES}" },
   { path: "src/formats/npy.ts", before: '  bool: "|b1",\n', after: '  bool: "|b1",\n  x16: "<x2",\n' },
   {
     path: "src/exchange/onnx/value.ts",
