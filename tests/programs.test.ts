@@ -18,7 +18,7 @@ import type { Reference } from "../src/ir/op.ts";
 import { print } from "../src/ir/print.ts";
 import { elementsOf } from "../src/ir/type.ts";
 import { allNodes } from "../src/ir/walk.ts";
-import { isFloat, type ScalarType } from "../src/kernel/dtype.ts";
+import { type DType, elementsIn, elementWriter, isFloat } from "../src/kernel/dtype.ts";
 import { interpretKernel } from "../src/kernel/interpret.ts";
 import { pipeline } from "../src/passes/pipeline.ts";
 import { validate } from "../src/plan/validate.ts";
@@ -28,7 +28,8 @@ import { randomGraph, randomInputs } from "./support/random-graph.ts";
 
 function load(executable: Executable, graph: Graph, inputs: readonly Reference[]): void {
   graph.params.forEach((param, i) => {
-    executable.write(param.type, executable.placed.params[i] as number, inputs[i] as Reference);
+    const elements = (inputs[i] as Reference).map(elementWriter(param.type.dtype));
+    executable.write(param.type, executable.placed.params[i] as number, elements);
   });
 }
 
@@ -79,13 +80,12 @@ const tolerances = (graph: Graph): Record<string, number> => ({
 function interpret(executable: Executable, graph: Graph, inputs: readonly Reference[]): Elements[] {
   const { kernels, copies, plan, params, results: outputs } = executable.placed;
   const arena = new ArrayBuffer(plan.height + 64);
-  const view = (dtype: ScalarType, elements: number, at: number): Elements => {
-    if (dtype === "f32") return new Float32Array(arena, at, elements);
-    if (dtype === "f64") return new Float64Array(arena, at, elements);
-    return dtype === "i32" ? new Int32Array(arena, at, elements) : new Uint8Array(arena, at, elements);
-  };
+  const view = (dtype: DType, elements: number, at: number): Elements => elementsIn(dtype, arena, at, elements);
   const viewOf = (v: Value, at: number): Elements => view(v.type.dtype, elementsOf(v.type.shape), at);
-  for (const [i, param] of graph.params.entries()) viewOf(param, params[i] as number).set(inputs[i] as Reference);
+  for (const [i, param] of graph.params.entries()) {
+    const elementOf = elementWriter(param.type.dtype);
+    viewOf(param, params[i] as number).set((inputs[i] as Reference).map(elementOf));
+  }
   for (const { kernel, addresses } of kernels.filter(isKernel)) {
     interpretKernel(
       kernel,
@@ -96,11 +96,8 @@ function interpret(executable: Executable, graph: Graph, inputs: readonly Refere
   return graph.results.map((value, i) => viewOf(value, outputs[i] as number).slice());
 }
 
-function checkProgram(graph: Graph, seed: number, reference: boolean): void {
-  const inputs = randomInputs(graph, seed).map((data, i) => {
-    const dtype = graph.params[i]?.type.dtype;
-    return dtype === "f32" ? data.map(Math.fround) : data;
-  });
+function checkProgram(graph: Graph, seed: number, reference: boolean, special = false): void {
+  const inputs = randomInputs(graph, seed, { special });
   // Without fused multiply-add, which the interpreter does not have.
   const fused = new Executable(assemble({ graph }, wasmDescription(false), { validate: true }), wasmTarget(false));
   const plain = new Executable(assemble({ graph }, wasmDescription(false), { passes: pipeline }), wasmTarget(false));
@@ -135,6 +132,20 @@ describe("random programs", () => {
         checkProgram(randomGraph(seed, { nodes: 5 + (seed % 30), smooth: true }), seed, true),
       ),
       { numRuns: 100, seed: 3 },
+    );
+  });
+
+  test("of all types of floats, their gradients too, run alike fused, unfused, poisoned and interpreted", () => {
+    const floats = ["bf16", "f32", "f16", "f64"] as const;
+    fc.assert(
+      fc.property(seeds, (seed) => {
+        const size = { nodes: 5 + (seed % 25), dtypes: floats };
+        checkProgram(randomGraph(seed, { ...size, casts: [...floats, "i32", "bool"] }), seed, false, true);
+        const graph = randomGraph(seed, { ...size, smooth: true, scalar: true, casts: floats });
+        const active = graph.params.map((p) => isFloat(p.type.dtype));
+        checkProgram(vjp(graph, active), seed, false);
+      }),
+      { numRuns: 30, seed: 4 },
     );
   });
 

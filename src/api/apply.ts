@@ -11,10 +11,13 @@ import type { Graph } from "../ir/graph.ts";
 import { structuralKey } from "../ir/hash.ts";
 import type { AnyOp, Attrs, OpDef } from "../ir/op.ts";
 import { tensorType } from "../ir/type.ts";
+import type { DType } from "../kernel/dtype.ts";
+import { castTo } from "../ops/select.ts";
 import { sourceLocation } from "../trace/source-location.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive, type TracedGraph } from "../trace/trace.ts";
 import { agreed } from "../trace/weak.ts";
+import { autocastMode, isConverted, metType, typeFor } from "./autocast-mode.ts";
 import { runConcrete } from "./execute.ts";
 
 /** Programs of one operation by types and attributes; compiling again would give the same. */
@@ -45,6 +48,22 @@ export function ownCopy(x: Tensor): Tensor {
   return trace ? trace.copy(x) : x;
 }
 
+const inType = (x: Tensor, dtype: DType): Tensor => at(applyAll(castTo(x.dtype, dtype), [x], { dtype }), 0);
+
+/** Inputs in the types that automatic casts give them. */
+function cast(op: AnyOp, inputs: readonly Tensor[]): readonly Tensor[] {
+  const mode = autocastMode();
+  const type = mode && typeFor(op, inputs, mode);
+  return type ? inputs.map((x) => (isConverted(x, type) ? inType(x, type) : x)) : inputs;
+}
+
+/** Tensors that meet in an operation on elements, in one float type where they may be converted. */
+export function metTensors(given: readonly Tensor[]): readonly Tensor[] {
+  const [mode, tensors] = [autocastMode(), agreed(given)];
+  const type = mode && metType(tensors, mode);
+  return type ? tensors.map((x) => (isConverted(x, type) ? inType(x, type) : x)) : tensors;
+}
+
 /** Applies an operation with one result. */
 export function applyOp<A>(op: OpDef<A>, given: readonly Tensor[], attrs: NoInfer<A>): Tensor {
   return at(applyAll(op, given, attrs), 0);
@@ -53,7 +72,7 @@ export function applyOp<A>(op: OpDef<A>, given: readonly Tensor[], attrs: NoInfe
 /** Applies an operation: all of its results. */
 export function applyAll<A>(op: OpDef<A>, given: readonly Tensor[], attrs: NoInfer<A>): readonly Tensor[] {
   const trace = currentTrace();
-  const inputs = agreed(given);
+  const inputs = cast(op as AnyOp, agreed(given));
   if (trace) return trace.record(op, inputs, attrs);
   inputs.forEach(requireActive);
   try {

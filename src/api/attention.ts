@@ -16,9 +16,12 @@ import {
   requireLength,
   requireMask,
 } from "./attention-shape.ts";
+import { isHalf } from "./autocast-mode.ts";
 import { arange } from "./create.ts";
+import { customJvp } from "./custom.ts";
 import { dropout as dropped } from "./dropout.ts";
-import { add, div, equal, exp, greaterEqual, less, maximum, minimum, mul, sub, where } from "./elementwise.ts";
+import { add, cast, div, equal, exp, greaterEqual, less, maximum, minimum, mul, sub, where } from "./elementwise.ts";
+import { inTypeOf, wide } from "./full-precision.ts";
 import { matmul } from "./linear.ts";
 import { shiftOf } from "./log-sum.ts";
 import { broadcastToShape } from "./operands.ts";
@@ -82,15 +85,27 @@ const STREAMED_FROM = 1024;
  * behind it, which may be written over e. That of softmax itself would hold e∘(g·vᵀ) to sum it.
  */
 function weightedMean(scores: Tensor, v: Tensor, mayBeEmpty: boolean, { dropout = 0, key }: AttentionOptions): Tensor {
-  const e = asPart("weights", () => exp(sub(scores, shiftOf(scores, -1))));
+  const e = asPart("weights", () => (isHalf(scores.dtype) ? halfWeights(scores) : weightsOf(scores)));
   // A sum over no keys is zero, as softmax's: there is nothing to divide by.
   if (e.shape.at(-1) === 0) return matmul(e, v);
   // Before the product: it divides what it stores.
-  const total = asPart("weights", () => sum(e, -1, { keepDims: true }));
+  const total = asPart("weights", () => sum(wide(e), -1, { keepDims: true }));
   // Of a query that sees no key both are zero, and so should be the quotient.
   const kept = key && dropout > 0 ? dropped(e, dropout, key) : e;
-  return asPart("mean", () => div(matmul(kept, v), mayBeEmpty ? where(equal(total, 0), 1, total) : total));
+  return asPart("mean", () => {
+    const sums = matmul(kept, v);
+    const by = inTypeOf(mayBeEmpty ? where(equal(total, 0), 1, total) : total, sums);
+    return inTypeOf(div(sums, by), v);
+  });
 }
+
+const weightsOf = (scores: Tensor): Tensor => exp(sub(scores, shiftOf(scores, -1)));
+
+/** Computed in f32, and rounded before they are summed: what the backward pass keeps, e alone, takes half the bytes. */
+const halfWeights = (scores: Tensor): Tensor => {
+  const value = (v: Tensor): Tensor => cast(weightsOf(wide(v)), v.dtype);
+  return customJvp(value, ([v], [t]) => mul(value(v), t))(scores);
+};
 
 /** Scores after a mask: chosen by bools, or shifted by floats. */
 const masked = (scores: Tensor, mask: Tensor): Tensor =>

@@ -3,7 +3,7 @@
  * drawn again.
  */
 import type { Shape } from "../ir/type.ts";
-import type { FloatType } from "../kernel/dtype.ts";
+import { elementReader, elementWriter, type FloatType, isComputed } from "../kernel/dtype.ts";
 import * as ops from "../ops/random.ts";
 import { fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
@@ -32,6 +32,15 @@ const NORMAL: OptionKinds<NormalOptions> = { dtype: "a float type", mean: "a num
 export const optionsOf = <T extends DrawOptions>(given: T | FloatType): T =>
   (typeof given === "string" ? { dtype: given } : given) as T;
 
+/** The same in sixteen bits. */
+function halfBelow(dtype: FloatType, x: number): number {
+  const [read, write] = [elementReader(dtype), elementWriter(dtype)];
+  const bits = write(x);
+  if (read(bits) < x) return read(bits);
+  if (x === 0) return read(0x8001);
+  return read(x > 0 ? bits - 1 : bits + 1);
+}
+
 /** The largest number of an element type below x; numbers of one sign are ordered like their bits. */
 const BELOW: Readonly<Record<FloatType, (x: number) => number>> = {
   f32(x) {
@@ -49,6 +58,8 @@ const BELOW: Readonly<Record<FloatType, (x: number) => number>> = {
     view.setBigInt64(0, view.getBigInt64(0) - BigInt(Math.sign(x)));
     return view.getFloat64(0);
   },
+  bf16: (x) => halfBelow("bf16", x),
+  f16: (x) => halfBelow("f16", x),
 };
 
 /** Uniform in [lo, hi), [0, 1) by default. */
@@ -59,9 +70,10 @@ export function uniform(from: Tensor, shape: Shape, given: UniformOptions | Floa
   const { dtype = "f32", lo = 0, hi = 1 } = options;
   if (!(lo < hi)) fail("InvalidArgument", `random.uniform: nothing is in [${lo}, ${hi})`, "lo must be below hi");
   const u = applyOp(ops.randomUniform, [from], { shape, dtype, stream: STREAM.draw });
-  if (lo === 0 && hi === 1) return u;
+  const isUnit = lo === 0 && hi === 1;
+  if (isUnit && isComputed(dtype)) return u;
   // rounding must not carry a draw up to the open bound
-  return minimum(add(mul(u, hi - lo), lo), BELOW[dtype](hi));
+  return minimum(isUnit ? u : add(mul(u, hi - lo), lo), BELOW[dtype](hi));
 }
 
 /** Normal, with mean 0 and deviation 1 by default. */

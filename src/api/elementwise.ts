@@ -317,7 +317,7 @@ export function where(condition: TensorLike, a: TensorLike, b: TensorLike): Tens
 export function cast(x: TensorLike, dtype: DType): Tensor {
   const from = asTensor("cast", x);
   requireDType("cast", dtype);
-  return from.dtype === dtype ? ownCopy(from) : applyOp(choose.cast, [from], { dtype });
+  return from.dtype === dtype ? ownCopy(from) : applyOp(choose.castTo(from.dtype, dtype), [from], { dtype });
 }
 
 /** x itself, but no derivative goes through it. */

@@ -17,6 +17,7 @@ export * from "./arithmetic.ts";
 export * from "./arrange.ts";
 export { type AssociativeScanOptions, associativeScan } from "./associative.ts";
 export * from "./attention.ts";
+export { type AutocastOptions, autocast } from "./autocast.ts";
 export type { BatchAxes, BatchAxis } from "./batch-axes.ts";
 export type {
   BlobLike,

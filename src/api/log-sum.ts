@@ -7,6 +7,7 @@ import type { Tensor } from "../trace/tensor.ts";
 import { asFunction } from "../trace/trace.ts";
 import { customJvp } from "./custom.ts";
 import { add, div, equal, exp, log, mul, stopGradient, sub, where } from "./elementwise.ts";
+import { inFull } from "./full-precision.ts";
 import { type Axes, fullOf, normalAxes, requireFloat } from "./operands.ts";
 import { max, type ReduceOptions, sum } from "./reduce.ts";
 import { reshape } from "./shape.ts";
@@ -59,7 +60,9 @@ export function logsumexp(x: Tensor, axes?: Axes, options: ReduceOptions = {}): 
     const kept = add(total, shift);
     return options.keepDims ? kept : reshape(kept, reducedShape("logsumexp", v, axes));
   };
-  return asFunction("logsumexp", () => customJvp(value, ([v], [t]) => expected(v, t, axes, options))(x));
+  return asFunction("logsumexp", () =>
+    inFull(x, (w) => customJvp(value, ([v], [t]) => expected(v, t, axes, options))(w)),
+  );
 }
 
 /**

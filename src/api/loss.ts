@@ -28,6 +28,7 @@ import {
   sub,
   where,
 } from "./elementwise.ts";
+import { likeGiven, wide } from "./full-precision.ts";
 import { gather, oneHotMask } from "./indexing.ts";
 import { logSoftmax } from "./normalize.ts";
 import { fullOf, operands, requireFloat } from "./operands.ts";
@@ -173,17 +174,21 @@ export function crossEntropy(logits: Tensor, targets: Tensor, options: CrossEntr
   const isPart = labelSmoothing >= 0 && labelSmoothing <= 1;
   requireNumber("crossEntropy", ["labelSmoothing", labelSmoothing], isPart, "it is from 0 to 1");
   requireReduction("crossEntropy", options);
-  const given = classified(["crossEntropy", "logits"], [logits, targets], options);
+  return asFunction("crossEntropy", () => likeGiven(entropy(logits, targets, options), logits));
+}
+
+function entropy(logits: Tensor, targets: Tensor, options: CrossEntropyOptions): Tensor {
+  const { labelSmoothing = 0, weight } = options;
+  const counting = weight ? { ...options, weight: wide(weight) } : options;
+  const given = classified(["crossEntropy", "logits"], [wide(logits), wide(targets)], counting);
   const reduced = reduceClasses("crossEntropy", options, given);
-  return asFunction("crossEntropy", () => {
-    const logs = logSoftmax(given.scores);
-    if (!given.asClasses) return reduced(againstProbabilities(logs, given, labelSmoothing));
-    const own = classLosses(logs, given);
-    if (labelSmoothing === 0) return reduced(known(own, given));
-    const all = neg(sum(given.weight ? mul(logs, given.weight) : logs, -1));
-    const mixed = add(mul(own, 1 - labelSmoothing), mul(all, labelSmoothing / classesOf(given)));
-    return reduced(known(mixed, given));
-  });
+  const logs = logSoftmax(given.scores);
+  if (!given.asClasses) return reduced(againstProbabilities(logs, given, labelSmoothing));
+  const own = classLosses(logs, given);
+  if (labelSmoothing === 0) return reduced(known(own, given));
+  const all = neg(sum(given.weight ? mul(logs, given.weight) : logs, -1));
+  const mixed = add(mul(own, 1 - labelSmoothing), mul(all, labelSmoothing / classesOf(given)));
+  return reduced(known(mixed, given));
 }
 
 function againstProbabilities(logs: Tensor, given: Classified, smoothing: number): Tensor {
@@ -301,5 +306,5 @@ export function klDivergence(logProbabilities: Tensor, targets: Tensor, options:
 export function mse(prediction: Tensor, target: Tensor, options: LossOptions = {}): Tensor {
   requireOptions("mse", options, REDUCTION_ONLY);
   const reduced = reductionOf("mse", options);
-  return asFunction("mse", () => reduced(square(sub(prediction, target))));
+  return asFunction("mse", () => likeGiven(reduced(square(sub(wide(prediction), wide(target)))), prediction));
 }

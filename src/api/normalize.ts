@@ -7,6 +7,7 @@ import type { Tensor } from "../trace/tensor.ts";
 import { asFunction } from "../trace/trace.ts";
 import { customJvp } from "./custom.ts";
 import { add, mul, rsqrt, square, sub } from "./elementwise.ts";
+import { inFull, likeGiven, wide, wideOrNone } from "./full-precision.ts";
 import { logProbabilities, probabilities } from "./log-sum.ts";
 import { type Axes, normalAxes, normalAxis, requireFloat } from "./operands.ts";
 import { mean, variance } from "./reduce.ts";
@@ -23,14 +24,14 @@ import { reshape } from "./shape.ts";
 export function softmax(x: Tensor, axis = -1): Tensor {
   requireFloat("softmax", x);
   const along = normalAxis("softmax", axis, x);
-  return asFunction("softmax", () => probabilities(x, along));
+  return asFunction("softmax", () => inFull(x, (v) => probabilities(v, along)));
 }
 
 /** log softmax along an axis, the last by default. */
 export function logSoftmax(x: Tensor, axis = -1): Tensor {
   requireFloat("logSoftmax", x);
   const along = normalAxis("logSoftmax", axis, x);
-  return asFunction("logSoftmax", () => logProbabilities(x, along));
+  return asFunction("logSoftmax", () => inFull(x, (v) => logProbabilities(v, along)));
 }
 
 /** Scale and offset that follow a normalisation, and what keeps its divisor from zero. */
@@ -48,7 +49,7 @@ function affine(x: Tensor, scale: Tensor | undefined, offset: Tensor | undefined
 }
 
 /** The least power of two that is normal, where squares of ordinary size may overflow; and how far below eps they have to be right. */
-const LEAST_NORMAL: Readonly<Record<FloatType, number | null>> = { f32: -126, f64: null };
+const LEAST_NORMAL: Readonly<Record<FloatType, number | null>> = { f32: -126, f64: null, bf16: -126, f16: null };
 const BELOW_EPS = 28;
 
 /**
@@ -114,7 +115,9 @@ export function layerNorm(x: Tensor, options: LayerNormOptions = {}): Tensor {
   requireFloat("layerNorm", x);
   requireOptions("layerNorm", options, LAYER_NORM);
   const { axes = -1, eps = 1e-5, scale, offset } = options;
-  return asFunction("layerNorm", () => affine(standardized(x, axes, eps), scale, offset));
+  return asFunction("layerNorm", () =>
+    inFull(x, (v) => affine(standardized(v, axes, eps), wideOrNone(scale), wideOrNone(offset))),
+  );
 }
 
 /** x divided by its root mean square over the last axis, then scaled. */
@@ -122,13 +125,15 @@ export function rmsNorm(x: Tensor, options: LayerNormOptions = {}): Tensor {
   requireFloat("rmsNorm", x);
   requireOptions("rmsNorm", options, LAYER_NORM);
   const { axes = -1, eps = 1e-5, scale, offset } = options;
-  return asFunction("rmsNorm", () => affine(scaledToUnit(x, axes, eps, false), scale, offset));
+  return asFunction("rmsNorm", () =>
+    inFull(x, (v) => affine(scaledToUnit(v, axes, eps, false), wideOrNone(scale), wideOrNone(offset))),
+  );
 }
 
 /** A vector over channels, shaped to meet [batch, channels, …space]. */
 const perChannel = (v: Tensor, x: Tensor): Tensor => reshape(v, [-1, ...x.shape.slice(2).map(() => 1)]);
 
-const perChannelOrNone = (v: Tensor | undefined, x: Tensor): Tensor | undefined => v && perChannel(v, x);
+const perChannelOrNone = (v: Tensor | undefined, x: Tensor): Tensor | undefined => v && perChannel(wide(v), x);
 
 export interface BatchNormOptions extends AffineOptions {
   /** Statistics to use in place of the batch's own, one number for each channel: for inference. */
@@ -146,37 +151,38 @@ export interface BatchNormResult {
 const BATCH_NORM: OptionKinds<BatchNormOptions> = { ...AFFINE, mean: "a tensor", variance: "a tensor" };
 
 /** Zero mean and unit variance for each channel of [batch, channels, …space] over all other axes. */
-export function batchNorm(x: Tensor, options: BatchNormOptions = {}): BatchNormResult {
-  requireFloat("batchNorm", x);
+export function batchNorm(images: Tensor, options: BatchNormOptions = {}): BatchNormResult {
+  requireFloat("batchNorm", images);
   requireOptions("batchNorm", options, BATCH_NORM);
   if ((options.mean === undefined) !== (options.variance === undefined)) {
     const [given, missing] = options.mean === undefined ? ["variance", "mean"] : ["mean", "variance"];
     const help = "give both, { mean, variance }, or neither: then the statistics of the batch are used";
     fail("InvalidArgument", `batchNorm: got ${given} without ${missing}`, help);
   }
-  if (x.rank < 2)
+  if (images.rank < 2)
     fail(
       "ShapeMismatch",
-      `batchNorm: takes [batch, channels, …], got ${typeText(x)}`,
+      `batchNorm: takes [batch, channels, …], got ${typeText(images)}`,
       "add a batch axis: expandDims(x, 0)",
     );
-  const axes = x.shape.map((_, axis) => axis).filter((axis) => axis !== 1);
+  const axes = images.shape.map((_, axis) => axis).filter((axis) => axis !== 1);
   return asFunction("batchNorm", () => {
+    const x = wide(images);
     const eps = options.eps ?? 1e-5;
     // computed when asked for: training without running averages does not read them
     const stats = {
       get mean(): Tensor {
-        return options.mean ?? mean(x, axes);
+        return wideOrNone(options.mean) ?? mean(x, axes);
       },
       get variance(): Tensor {
-        return options.variance ?? variance(x, axes);
+        return wideOrNone(options.variance) ?? variance(x, axes);
       },
     };
     const given = options.mean !== undefined;
     const scaledBy = (r: Tensor): Tensor => mul(sub(x, perChannel(stats.mean, x)), perChannel(r, x));
     const y = given ? scaledBy(rsqrt(add(stats.variance, eps))) : standardized(x, axes, eps);
     const scaled = affine(y, perChannelOrNone(options.scale, x), perChannelOrNone(options.offset, x));
-    return Object.assign(stats, { y: scaled });
+    return Object.assign(stats, { y: likeGiven(scaled, images) });
   });
 }
 
@@ -191,9 +197,10 @@ export function groupNorm(x: Tensor, groups: number, options: AffineOptions = {}
       "choose a divisor of the channels",
     );
   }
-  return asFunction("groupNorm", () => {
-    const grouped = reshape(x, [at(x.shape, 0), groups, -1]);
-    const y = reshape(standardized(grouped, -1, options.eps ?? 1e-5), x.shape);
-    return affine(y, perChannelOrNone(options.scale, x), perChannelOrNone(options.offset, x));
-  });
+  const normalized = (v: Tensor): Tensor => {
+    const grouped = reshape(v, [at(v.shape, 0), groups, -1]);
+    const y = reshape(standardized(grouped, -1, options.eps ?? 1e-5), v.shape);
+    return affine(y, perChannelOrNone(options.scale, v), perChannelOrNone(options.offset, v));
+  };
+  return asFunction("groupNorm", () => inFull(x, normalized));
 }

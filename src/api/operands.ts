@@ -14,8 +14,7 @@ import { tensor } from "../trace/literal.ts";
 import { LazyStorage } from "../trace/storage.ts";
 import { type NestedArray, numberOf, Tensor } from "../trace/tensor.ts";
 import { currentTrace } from "../trace/trace.ts";
-import { agreed } from "../trace/weak.ts";
-import { applyOp } from "./apply.ts";
+import { applyOp, metTensors } from "./apply.ts";
 
 /** Rows of numbers or booleans. */
 export type NestedRows = readonly NestedArray[];
@@ -128,10 +127,10 @@ export function operands(name: string, ...given: readonly TensorLike[]): readonl
   const isWhole = (x: TensorLike): x is Tensor => x instanceof Tensor && !numberOf(x);
   const whole = given.filter(isWhole);
   if (given.some(isRows)) {
-    const dtype = agreed(whole)[0]?.dtype;
+    const dtype = metTensors(whole)[0]?.dtype;
     return operands(name, ...given.map((x) => (isRows(x) ? fromRows(x, dtype) : x)));
   }
-  const same = agreed(whole);
+  const same = metTensors(whole);
   if (same === whole) return together(name, given, whole);
   const rest = [...same];
   return together(

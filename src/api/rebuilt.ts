@@ -29,7 +29,7 @@ export function distance<T extends Tree>(a: T, b: T): Tensor {
 }
 
 /** How far off a rebuilt input may be, relative to the greatest value around: far beyond rounding, far below a wrong one. */
-const TOLERANCE: Readonly<Record<FloatType, number>> = { f32: 1e-2, f64: 1e-5 };
+const TOLERANCE: Readonly<Record<FloatType, number>> = { f32: 1e-2, f64: 1e-5, bf16: 0.5, f16: 0.1 };
 
 /** Runs a function on concrete values, outside of traces; null where it closes over a tensor that has none. @internal */
 export function runOn<R extends Tree>(fn: AnyFunction, args: readonly unknown[]): R | null {

@@ -25,6 +25,7 @@ import {
   sub,
   where,
 } from "./elementwise.ts";
+import { inFull } from "./full-precision.ts";
 import { type Axes, fullOf, normalAxes, normalAxis, operands, requireFloat, type TensorLike } from "./operands.ts";
 import { reshape } from "./shape.ts";
 
@@ -74,7 +75,7 @@ export function sum(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor
 /** The mean over axes. */
 export function mean(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   requireFloat("mean", x);
-  return asFunction("mean", () => div(sum(x, axes, options), countOf("mean", x, axes)));
+  return asFunction("mean", () => inFull(x, (v) => div(sum(v, axes, options), countOf("mean", v, axes))));
 }
 
 /** The largest over axes; NaN if one of them is. */
@@ -124,8 +125,10 @@ export function variance(x: Tensor, axes?: Axes, options: VarianceOptions = {}):
   const n = freedomOf("variance", x, axes, options);
   const { keepDims = false } = options;
   return asFunction("variance", () => {
-    const centred = sub(x, mean(x, axes, { keepDims: true }));
-    return div(sum(square(centred), axes, { keepDims }), n);
+    return inFull(x, (v) => {
+      const centred = sub(v, mean(v, axes, { keepDims: true }));
+      return div(sum(square(centred), axes, { keepDims }), n);
+    });
   });
 }
 
@@ -139,6 +142,8 @@ function root(total: Tensor): Tensor {
 const SCALES: Readonly<Record<FloatType, { readonly at: number; readonly by: number }>> = {
   f32: { at: 48, by: 96 },
   f64: { at: 480, by: 960 },
+  bf16: { at: 48, by: 96 },
+  f16: { at: 6, by: 12 },
 };
 
 /**
@@ -164,8 +169,8 @@ function rootMeanSquare(x: Tensor, n: number, axes: Axes | undefined, keepDims: 
 /** The standard deviation over axes; of equal elements it is zero, and so is its derivative. */
 export function std(x: Tensor, axes?: Axes, options: VarianceOptions = {}): Tensor {
   const n = freedomOf("std", x, axes, options);
-  const centred = (): Tensor => sub(x, mean(x, axes, { keepDims: true }));
-  return asFunction("std", () => rootMeanSquare(centred(), n, axes, options.keepDims ?? false));
+  const centred = (v: Tensor): Tensor => sub(v, mean(v, axes, { keepDims: true }));
+  return asFunction("std", () => inFull(x, (v) => rootMeanSquare(centred(v), n, axes, options.keepDims ?? false)));
 }
 
 /** A search for the position of an extremum. */
@@ -253,5 +258,5 @@ export function cumprod(x: Tensor, axis = 0, options: ScanAxisOptions = {}): Ten
 export function norm(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   requireFloat("norm", x);
   requireOptions("norm", options, REDUCE_OPTIONS);
-  return asFunction("norm", () => rootMeanSquare(x, 1, axes, options.keepDims ?? false));
+  return asFunction("norm", () => inFull(x, (v) => rootMeanSquare(v, 1, axes, options.keepDims ?? false)));
 }

@@ -30,6 +30,7 @@ import { type Arguments, choice, type Io, type OptionSpec, sizeOf, usageError } 
 import type { Loaded } from "./load.ts";
 import type { MachineModel } from "./machine.ts";
 import { lowerBoundMs, planTraffic, type Traffic } from "./plan-traffic.ts";
+import { PRODUCTS_OPTIONS } from "./products-option.ts";
 import { argumentsOf, TARGET_OPTIONS, type TargetSettings, targetFor, targetSettings } from "./target-settings.ts";
 
 export const MEMORY_OPTIONS = {
@@ -39,7 +40,10 @@ export const MEMORY_OPTIONS = {
   segments: { value: "LEVEL", help: `where segments may be cut: ${LEVELS.join(", ")}; default: operation` },
 } as const satisfies Record<string, OptionSpec>;
 
-export const PLAN_OPTIONS = { ...MEMORY_OPTIONS, ...TARGET_OPTIONS } as const satisfies Record<string, OptionSpec>;
+export const PLAN_OPTIONS = { ...MEMORY_OPTIONS, ...TARGET_OPTIONS, ...PRODUCTS_OPTIONS } as const satisfies Record<
+  string,
+  OptionSpec
+>;
 
 export interface PlanSettings extends TargetSettings {
   readonly memory: MemoryRequest;

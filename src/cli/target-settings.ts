@@ -19,6 +19,7 @@ import { type AnyFunction, flattenArguments, traceFlat } from "../trace/function
 import { type Arguments, choice, type Io, integerOption, type OptionSpec } from "./command.ts";
 import type { Loaded } from "./load.ts";
 import { type MachineModel, machineModel } from "./machine.ts";
+import { targetProducts } from "./products-option.ts";
 import type { AnyProgram } from "./programs/built-in.ts";
 
 /** Those that programs are measured on, and those that a command is given. */
@@ -67,7 +68,7 @@ const measuredRates = ({ rates }: TargetDescription): CostModel => machineModel(
 /** With `auto` the fastest for the program. `runs`: it must be here. */
 export async function targetFor(args: Arguments, loaded: Loaded, runs = false): Promise<NamedTarget> {
   const threads = integerOption(args, "threads", 1, { least: 1, most: MOST_THREADS });
-  const products = choice(args, "products", PRODUCTS);
+  const products = targetProducts(args);
   const request = { threads, products, isPlanned: !runs };
   const name = choice(args, "target", COMMAND_TARGETS);
   await awaitTarget(name);
@@ -81,6 +82,6 @@ export async function targetFor(args: Arguments, loaded: Loaded, runs = false): 
 export function targetSettings({ name, target, note }: NamedTarget, args: Arguments, io: Io): TargetSettings {
   if (note !== null) io.err(`${note}\n`);
   const machine = machineModel(io.err, target.description.rates);
-  const products = args.value("products") === undefined ? undefined : choice(args, "products", PRODUCTS);
+  const products = targetProducts(args);
   return { target: name, products, threads: target.threads, machine };
 }

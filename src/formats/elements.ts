@@ -5,63 +5,23 @@
  */
 import { grouped } from "../base/errors.ts";
 import { type DType, isBool, newElements, type TypedArray } from "../kernel/dtype.ts";
+import { brainToNumber, halfToNumber, numberToBrain, numberToHalf } from "../kernel/half.ts";
 import { badFile, type FileTensor, type FileType } from "./safetensors.ts";
 
 /** What tensors of each type are in files, where nothing else is asked for. */
-export const FILE_TYPE_OF: Readonly<Record<DType, FileType>> = { f32: "F32", f64: "F64", i32: "I32", bool: "BOOL" };
+export const FILE_TYPE_OF: Readonly<Record<DType, FileType>> = {
+  f32: "F32",
+  f64: "F64",
+  bf16: "BF16",
+  f16: "F16",
+  i32: "I32",
+  bool: "BOOL",
+};
 
 interface Conversion {
   readonly dtype: DType;
   /** Element `i` of a file, as a number; null where the bytes are the same. */
   readonly number: ((bytes: DataView, i: number) => number | bigint) | null;
-}
-
-/** 1 sign bit, 5 exponent bits with bias 15, 10 fraction bits. */
-export function halfToNumber(bits: number): number {
-  const [exponent, fraction] = [(bits >> 10) & 0x1f, bits & 0x3ff];
-  const sign = bits & 0x8000 ? -1 : 1;
-  if (exponent === 0) return sign * fraction * 2 ** -24;
-  if (exponent === 0x1f) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN;
-  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
-}
-
-const WORD = new DataView(new ArrayBuffer(4));
-
-/** The upper half of an f32. */
-export function brainToNumber(bits: number): number {
-  WORD.setUint32(0, bits << 16);
-  return WORD.getFloat32(0);
-}
-
-/** The nearest half, ties to even. */
-function numberToHalf(x: number): number {
-  WORD.setFloat32(0, x);
-  const bits = WORD.getUint32(0);
-  const sign = (bits >>> 16) & 0x8000;
-  const rest = bits & 0x7fffffff;
-  if (rest > 0x7f800000) return sign | 0x7e00;
-  // 65,520 and above round to infinity
-  if (rest >= 0x477ff000) return sign | 0x7c00;
-  if (rest >= 0x38800000) return sign | (evenShift(rest, 13) - (112 << 10));
-  // below 2⁻¹⁴ a half is a multiple of 2⁻²⁴, and scaling by a power of two is exact
-  const scaled = Math.abs(x) * 2 ** 24;
-  const down = Math.floor(scaled);
-  const isUp = scaled - down > 0.5 || (scaled - down === 0.5 && down % 2 === 1);
-  return sign | (isUp ? down + 1 : down);
-}
-
-/** bits / 2ᶜᵒᵘⁿᵗ, rounded to the nearest, ties to even. */
-function evenShift(bits: number, count: number): number {
-  const kept = bits >>> count;
-  const [dropped, half] = [bits & (2 ** count - 1), 2 ** (count - 1)];
-  return dropped > half || (dropped === half && kept % 2 === 1) ? kept + 1 : kept;
-}
-
-function numberToBrain(x: number): number {
-  WORD.setFloat32(0, x);
-  const bits = WORD.getUint32(0);
-  if ((bits & 0x7fffffff) > 0x7f800000) return (bits >>> 16) | 0x40;
-  return evenShift(bits, 16);
 }
 
 const CONVERSIONS: Partial<Record<FileType, Conversion>> = {

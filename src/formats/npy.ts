@@ -30,7 +30,15 @@ const TYPES: Readonly<Record<string, FileType>> = {
   u8: "U64",
   f8: "F64",
 };
-const DESCR: Readonly<Record<DType, string>> = { f32: "<f4", f64: "<f8", i32: "<i4", bool: "|b1" };
+/** NumPy has no bf16 of its own. */
+const DESCR: Readonly<Record<DType, string | null>> = {
+  f32: "<f4",
+  f64: "<f8",
+  bf16: null,
+  f16: "<f2",
+  i32: "<i4",
+  bool: "|b1",
+};
 
 export interface NpyArray {
   readonly dtype: DType;
@@ -120,8 +128,10 @@ function byRows(elements: TypedArray, shape: readonly number[]): TypedArray {
 
 /** An array as a file; its elements begin at a multiple of 64 bytes. */
 export function writeNpy({ dtype, shape, elements }: NpyArray): Uint8Array {
+  const descr = DESCR[dtype];
+  if (descr === null) throw badNpy(`NumPy has no type ${dtype}`, 'convert it first: cast(x, "f32")');
   const extents = shape.length === 1 ? `${shape[0]},` : shape.join(", ");
-  const text = `{'descr': '${DESCR[dtype]}', 'fortran_order': False, 'shape': (${extents}), }`;
+  const text = `{'descr': '${descr}', 'fortran_order': False, 'shape': (${extents}), }`;
   const start = Math.ceil((MAGIC.length + 4 + text.length + 1) / ALIGNMENT) * ALIGNMENT;
   const out = new Uint8Array(start + elements.byteLength).fill(0x20, 0, start);
   out.set([...MAGIC, 1, 0]);

@@ -3,7 +3,7 @@
  * against the shape before anything is allocated.
  */
 import { grouped, TidemarkError } from "../base/errors.ts";
-import { brainToNumber, halfToNumber } from "./elements.ts";
+import { brainToNumber, halfToNumber } from "../kernel/half.ts";
 import type { OnnxTensor } from "./onnx-file.ts";
 import { badMessage } from "./protobuf.ts";
 

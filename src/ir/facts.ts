@@ -2,6 +2,8 @@
  * @file Facts about single operations that passes draw conclusions from. Each is optional: passes draw no conclusions about an
  * operation without facts.
  */
+
+import type { DType } from "../kernel/dtype.ts";
 import type { Node, Value } from "./graph.ts";
 import type { Attrs } from "./op.ts";
 import type { StripForms } from "./strips.ts";
@@ -31,6 +33,16 @@ export interface OpFacts<A> {
   readonly isSelection?: true;
   /** If this operand is `value`, so is the result for every finite value of the other operand except these. */
   readonly absorbs?: readonly { readonly operand: 0 | 1; readonly value: number; readonly unless: readonly number[] }[];
+  /**
+   * The floats that `autocast` gives it: "product" in the narrow type, "f32" in f32, "follow" as they are, in one type. Where it does not say:
+   * operations on elements and their places follow, all others get f32 (api/autocast-mode.ts).
+   */
+  readonly autocast?: "product" | "follow" | "f32";
+  /**
+   * The attributes with which a product whose result has the type `from` gives it in the type `to`, not rounded to `from` first;
+   * null where it cannot.
+   */
+  wideResult?(attrs: A, from: DType, to: DType): A | null;
   /** The attributes of a product some of whose factors are zero: for each input a line through its last two axes, or []. */
   withZeroFactors?(attrs: A, lines: readonly (readonly number[])[]): A;
   /** The result is the first input with a window of it overwritten by the second, or changed by it. */

@@ -3,14 +3,15 @@
  * are computed in a *compute type* (`ScalarType`), used in registers. A load converts the first to the second, a store
  * back. Sums and products of a storage type are added up in its *accumulation type*.
  *
- *   memory      f32  f64  i32  bool (a byte, 0 or 1)
- *   registers   f32  f64  i32  bool (a mask)           i64 (bits of an f64)
+ *   memory      f16 bf16 f32  f64  i32  bool (a byte, 0 or 1)
+ *   registers            f32  f64  i32  bool (a mask)           i64 (bits of an f64)
  *
  * The set of storage types grows by a row; that of compute types is closed. What a layer needs to know of a type is a
  * fact of its row or a table over all types, never a comparison with a name: a row without its place in every table is
  * a type error (docs/adding-a-type.md).
  */
 import { InternalError } from "../base/invariant.ts";
+import { brainToNumber, halfToNumber, numberToBrain, numberToHalf } from "./half.ts";
 
 export type Kind = "float" | "integer" | "bool";
 
@@ -27,7 +28,7 @@ export type Accumulator = Exclude<ScalarType, "i64">;
 export type ProductType = Exclude<Accumulator, "bool">;
 
 /** Elements on the host, as they are in memory. */
-export type TypedArray = Float32Array | Float64Array | Int32Array | Uint8Array;
+export type TypedArray = Float32Array | Float64Array | Int32Array | Uint8Array | Uint16Array;
 
 interface ArrayMaker {
   readonly BYTES_PER_ELEMENT: number;
@@ -85,9 +86,22 @@ const FLOAT = {
   samples: [-2, 2],
 } as const;
 
+/** A float of sixteen bits, which is computed in f32. */
+const HALF = { ...FLOAT, bytes: 2, compute: "f32", accumulate: "f32", plain: false, array: Uint16Array } as const;
+
 const TYPES = {
   f32: { ...FLOAT, bytes: 4, compute: "f32", accumulate: "f32", round: Math.fround, array: Float32Array },
   f64: { ...FLOAT, bytes: 8, compute: "f64", accumulate: "f64", round: same, array: Float64Array },
+  bf16: {
+    ...HALF,
+    round: (x) => brainToNumber(numberToBrain(x)),
+    encoding: { read: brainToNumber, write: numberToBrain },
+  },
+  f16: {
+    ...HALF,
+    round: (x) => halfToNumber(numberToHalf(x)),
+    encoding: { read: halfToNumber, write: numberToHalf },
+  },
   i32: {
     kind: "integer",
     bytes: 4,
@@ -152,6 +166,11 @@ export function bytesOf(dtype: DType): number {
 /** Has derivatives; is rounded. */
 export function isFloat(dtype: DType): dtype is FloatType {
   return typeOf(dtype).kind === "float";
+}
+
+/** Is a type of registers too: what is computed on it is computed in it. */
+export function isComputed(dtype: DType): dtype is Accumulator {
+  return typeOf(dtype).compute === dtype;
 }
 
 /** Holds truth values, which are neither added nor multiplied. */

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { at } from "../base/invariant.ts";
-import type { DType, ScalarType } from "./dtype.ts";
+import type { Accumulator, DType, ScalarType } from "./dtype.ts";
 import { call, compare, constant, type Expr, type Index, type LoopVar, load, type ScalarFn } from "./expr.ts";
 import { addIndex, constIndex, divIndex, modIndex, scaleIndex, valueIndex, varIndex, ZERO } from "./index-math.ts";
 import { evaluate, interpretKernel, type TypedArray } from "./interpret.ts";
@@ -235,7 +235,7 @@ function reduction(
   shape: readonly [number, number, number],
   order: "sequential" | "interleaved",
   combine: Combine,
-  dtype: DType,
+  dtype: Accumulator,
 ): Nest {
   const [i, j, k] = [loop("i", shape[0]), loop("j", shape[1]), loop("k", shape[2])];
   const index = addIndex(scaleIndex(varIndex(i), shape[1] * shape[2]), scaleIndex(varIndex(j), shape[2]), varIndex(k));

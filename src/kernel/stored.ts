@@ -5,11 +5,40 @@
 import { InternalError } from "../base/invariant.ts";
 import type { DType } from "./dtype.ts";
 import type { Expr } from "./expr.ts";
+import { F16_NORMAL_BITS, F16_OVERFLOW_BITS } from "./half.ts";
+import { add, and, bitcast, le, lt, ne, or, pick, shrU, sub } from "./scalar-ops.ts";
 
 const exactly = (x: Expr): Expr => x;
 
+/** The bits of an f32 without the lowest `count`, rounded to the nearest, ties to even. */
+function roundedBits(bits: Expr, count: number): Expr {
+  const up = add(2 ** (count - 1) - 1, and(shrU(bits, count), 1));
+  return and(add(bits, up), -(2 ** count));
+}
+
+function asBrain(x: Expr): Expr {
+  return pick(ne(x, x), x, bitcast(roundedBits(bitcast(x, "i32"), 16), "f32"));
+}
+
+/** Numbers below 2⁻¹⁴ are multiples of 2⁻²⁴, the last place of an f32 between 1/2 and 1. */
+function asHalf(x: Expr): Expr {
+  const all = bitcast(x, "i32");
+  const [sign, bits] = [and(all, -0x80000000), and(all, 0x7fffffff)];
+  const small = bitcast(sub(add(bitcast(bits, "f32"), 0.5), 0.5), "i32");
+  const large = pick(le(F16_OVERFLOW_BITS, bits), 0x7f800000, roundedBits(bits, 13));
+  const rounded = or(sign, pick(lt(bits, F16_NORMAL_BITS), small, large));
+  return pick(ne(x, x), x, bitcast(rounded, "f32"));
+}
+
 /** By type; values of a type that is its own compute type have its numbers already. */
-const ROUNDED: Readonly<Record<DType, (x: Expr) => Expr>> = { f32: exactly, f64: exactly, i32: exactly, bool: exactly };
+const ROUNDED: Readonly<Record<DType, (x: Expr) => Expr>> = {
+  f32: exactly,
+  f64: exactly,
+  bf16: asBrain,
+  f16: asHalf,
+  i32: exactly,
+  bool: exactly,
+};
 
 /** A value of the compute type of `dtype`, rounded to a number of `dtype`. */
 export function asStored(dtype: DType, x: Expr): Expr {

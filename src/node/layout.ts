@@ -4,6 +4,7 @@
  */
 import { at } from "../base/invariant.ts";
 import { byteLength, elementsOf, type TensorType } from "../ir/type.ts";
+import { newElements } from "../kernel/dtype.ts";
 import { ArrayStorage } from "../trace/storage.ts";
 import { storageOf, Tensor } from "../trace/tensor.ts";
 
@@ -77,11 +78,9 @@ export function copySection(from: Section, into: Section): void {
   });
 }
 
-const ARRAYS = { f32: Float32Array, f64: Float64Array, i32: Int32Array, bool: Uint8Array } as const;
-
 /** A new tensor with these bytes; zeros if there are none. */
 export function tensorFrom({ dtype, shape }: TensorType, bytes: Uint8Array | null): Tensor {
-  const data = new ARRAYS[dtype](elementsOf(shape));
+  const data = newElements(dtype, elementsOf(shape));
   if (bytes) bytesOfView(data).set(bytes.subarray(0, data.byteLength));
   return new Tensor(new ArrayStorage(dtype, shape, data));
 }

@@ -61,7 +61,7 @@ import { floorDiv, fmod, remainder, shiftLeft, shiftRight, trunc } from "./remai
 import { rewind } from "./rewind.ts";
 import { cummax, cummin, cumsum, linearScan } from "./scan.ts";
 import { scatterMax, scatterMaxAlong, scatterMin, scatterMinAlong, scatterMul, scatterMulAlong } from "./scatter.ts";
-import { cast, stopGradient, where } from "./select.ts";
+import { cast, stopGradient, where, widen } from "./select.ts";
 import { pad, slice, sliceAdd, sliceUpdate } from "./slice.ts";
 import { argsort, searchsorted } from "./sort.ts";
 import {
@@ -167,6 +167,7 @@ export const allOps: readonly AnyOp[] = [
   // select
   where,
   cast,
+  widen,
   stopGradient,
   // bits
   packBits,

@@ -4,7 +4,7 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { shapeText, type TensorType, tensorType, typeText } from "../ir/type.ts";
-import { type DType, isIndexType, typeOf } from "../kernel/dtype.ts";
+import { type DType, isIndexType, productType, typeOf } from "../kernel/dtype.ts";
 import { requireAxis } from "./define.ts";
 
 const typesText = (types: readonly TensorType[]): string => types.map(typeText).join(", ");
@@ -77,4 +77,14 @@ export function requireSameDtype(name: string, roles: readonly [string, string],
   if (a.dtype === b.dtype) return;
   const summary = `${name}: element types differ: ${roles[0]} ${typeText(a)}, ${roles[1]} ${typeText(b)}`;
   throw new TidemarkError("DtypeMismatch", summary, { help: `convert one side: cast(${roles[1]}, "${a.dtype}")` });
+}
+
+/** The element type of a product's result: that of its operands, or where it is `wide` the one that they are added up in. */
+export function resultType(dtype: DType, wide: boolean | undefined): DType {
+  return wide ? productType(dtype) : dtype;
+}
+
+/** See OpFacts. */
+export function wideResult<A>(attrs: A & { readonly wide?: boolean }, from: DType, to: DType): A | null {
+  return from !== to && productType(from) === to ? { ...attrs, wide: true } : null;
 }

@@ -26,6 +26,8 @@ export type ConvAttrs = {
   readonly hi: readonly number[];
   readonly dilation: readonly number[];
   readonly groups: number;
+  /** The result has the type that products are added up in: f32 for bf16 and f16. */
+  readonly wide?: boolean;
 };
 
 /** `size`: spatial extents of x. */

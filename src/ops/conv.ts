@@ -30,6 +30,7 @@ import { type Bound, constant, type Expr, type Index } from "../kernel/expr.ts";
 import { addIndex, linearIndex, offsetIndex, scaleIndex, splitIndex } from "../kernel/index-math.ts";
 import { depthRun, type Window } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
+import { resultType, wideResult } from "./checks.ts";
 import { convInputOfBatch, convOfBatch, convWeightOfBatch } from "./conv-batch.ts";
 import {
   type ConvAttrs,
@@ -50,6 +51,7 @@ import {
 import { convInputSamples, convSamples, convWeightSamples } from "./conv-samples.ts";
 import { defineOp } from "./define.ts";
 import { guarded } from "./guard.ts";
+import { inDtype } from "./select.ts";
 import { partAlong } from "./slice.ts";
 
 export type { ConvAttrs, ConvInputAttrs, ConvWeightAttrs } from "./conv-geometry.ts";
@@ -144,11 +146,16 @@ function defineView<A extends ConvAttrs>(view: View<A>): OpDef<A> {
     view.parts(view.geometry(inputs, attrs));
   return defineOp<A>({
     name: view.name,
-    defaults: { groups: 1 } as OpDef<A>["defaults"],
-    facts: { strips: view.strips },
+    defaults: { groups: 1, wide: false } as OpDef<A>["defaults"],
+    facts: { strips: view.strips, autocast: "product", wideResult },
     batch: { kind: "general", apply: view.batch },
-    infer: (inputs, attrs) => [tensorType(at(inputs, 0).dtype, view.result(view.geometry(inputs, attrs)))],
-    derivative: { kind: "multilinear", transpose: view.transpose },
+    infer: (inputs, attrs) => [
+      tensorType(resultType(at(inputs, 0).dtype, attrs.wide), view.result(view.geometry(inputs, attrs))),
+    ],
+    derivative: {
+      kind: "multilinear",
+      transpose: (b, site) => view.transpose(b, { ...site, ct: inDtype(b, site.ct, at(site.x, 0).type.dtype) }),
+    },
     cost(inputs, _, attrs) {
       // Work of the products, padding included.
       const flops = parts(inputs, attrs).map(({ batch, m, n, k }) => 2 * elementsOf(batch) * m * n * k);
@@ -209,7 +216,7 @@ const weightStrips: StripForms<ConvWeightAttrs> = (inputs, _, attrs) => {
   const { batch, output } = convWeightGeometry(inputs, attrs);
   const places = elementsOf(output);
   const images = depthRun(batch * places) / places;
-  const isExact = typeOf(at(inputs, 0).dtype).accumulate === at(inputs, 0).dtype;
+  const isExact = typeOf(at(inputs, 0).dtype).accumulate === resultType(at(inputs, 0).dtype, attrs.wide);
   const parts: StripForm["parts"] = (b, sides, strips) =>
     Array.from({ length: batch / strips / images }, (__, i) => {
       const part = [i * images, images] as const;

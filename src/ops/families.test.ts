@@ -4,11 +4,12 @@
  * differences and by the adjoint identity ⟨ct, J t⟩ = ⟨Jᵀ ct, t⟩. Then cases computed by hand, and messages.
  */
 import { describe, expect, test } from "vitest";
+import { ownSamples } from "../../tests/support/own-samples.ts";
 import { Build } from "../ir/build.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import type { AnyOp, LowerContext, Reference, Sample } from "../ir/op.ts";
 import { elementsOf, type TensorType, tensorType } from "../ir/type.ts";
-import { type DType, isFloat } from "../kernel/dtype.ts";
+import { type Accumulator, isFloat } from "../kernel/dtype.ts";
 import { type Index, type LoopVar, load } from "../kernel/expr.ts";
 import { offsetIndex, varIndex } from "../kernel/index-math.ts";
 import { interpretKernel, type TypedArray } from "../kernel/interpret.ts";
@@ -51,13 +52,13 @@ function draw(types: readonly TensorType[], range: Sample<unknown>["range"], see
     const own = Array.isArray(range?.[0]) ? range[i] : (range ?? [-2, 2]);
     const [lo, hi] = own as readonly [number, number];
     const number = (): number => lo + (hi - lo) * random();
-    const kinds: Record<DType, () => number> = {
+    const kinds: Record<Accumulator, () => number> = {
       f32: () => Math.fround(number()),
       f64: number,
       i32: () => Math.floor(number()),
       bool: () => Math.floor(number()),
     };
-    return Float64Array.from({ length: elementsOf(shape) }, kinds[dtype]);
+    return Float64Array.from({ length: elementsOf(shape) }, kinds[dtype as Accumulator]);
   });
 }
 
@@ -113,7 +114,7 @@ function kernelOf(op: AnyOp, inTypes: readonly TensorType[], attrs: unknown, fla
   } else if (lower.kind === "reduce") {
     const { extents, order } = lower.counters(inTypes, attrs);
     const reduce = extents.map((extent, i): LoopVar => ({ kind: "var", name: `r${i}`, extent }));
-    const { dtype } = outType;
+    const dtype = outType.dtype as Accumulator;
     const stores = [{ operand: out, index: at.linear, value: { kind: "acc", dtype } as const }];
     const body = lower.body(c, at, reduce.map(varIndex));
     nests.push({ kind: "reduce", loops, reduce, order, combine: lower.combine, dtype, body, stores });
@@ -157,7 +158,7 @@ function expectClose(actual: ArrayLike<number>, wanted: ArrayLike<number>, toler
   }
 }
 
-const TOLERANCE: Record<DType, number> = { f32: 4e-6, f64: 4e-14, i32: 0, bool: 0 };
+const TOLERANCE: Record<Accumulator, number> = { f32: 4e-6, f64: 4e-14, i32: 0, bool: 0 };
 
 /** Over all elements. */
 const dot = (a: Reference, b: Reference): number => a.reduce((s, x, i) => s + x * b[i]!, 0);
@@ -218,7 +219,7 @@ function expectSameBits(b: Build, node: Node, data: ReadonlyMap<Value, Reference
 }
 
 describe.each(OPS.map((op) => [op.name, op] as const))("%s", (name, op) => {
-  const samples: readonly Sample<unknown>[] = op.samples();
+  const samples = ownSamples(op);
   const floats = samples.filter((s) => s.inputs[0]!.dtype === "f64" && s.smooth !== false);
 
   test("has samples with no elements, and its reference has as many elements as its type", () => {
@@ -236,10 +237,10 @@ describe.each(OPS.map((op) => [op.name, op] as const))("%s", (name, op) => {
     for (const [seed, s] of samples.entries()) {
       const data = draw(s.inputs, s.range, seed);
       const wanted = evaluateOp(op, s.inputs, s.attrs, data);
-      const { dtype } = op.infer(s.inputs, s.attrs, [])[0]!;
+      const dtype = op.infer(s.inputs, s.attrs, [])[0]!.dtype as Accumulator;
       for (const flat of [false, true]) {
         const out: TypedArray = new ARRAYS[dtype](wanted.length).fill(7);
-        const buffers = [...s.inputs.map((type, i) => ARRAYS[type.dtype].from(data[i]!)), out];
+        const buffers = [...s.inputs.map((type, i) => ARRAYS[type.dtype as Accumulator].from(data[i]!)), out];
         interpretKernel(kernelOf(op, s.inputs, s.attrs, flat), buffers);
         expectClose(out, wanted, TOLERANCE[dtype], `${name} ${JSON.stringify(s)} flat=${flat}`);
       }

@@ -176,7 +176,7 @@ describe("matmul", () => {
     b.call(matmul, [swapped, w], { ta: false, tb: false, xNonzero: [-1, 2, 3], wNonzero: [1, -1, 0] });
     const node = at(b.nodes, 1);
     const made = b.producer(matmul.simplify(b, node, node.attrs as MatmulAttrs) ?? swapped) as Node;
-    expect(made.attrs).toEqual({ ta: true, tb: false, xNonzero: [2, -1, 3], wNonzero: [1, -1, 0] });
+    expect(made.attrs).toEqual({ ta: true, tb: false, wide: false, xNonzero: [2, -1, 3], wNonzero: [1, -1, 0] });
     if (matmul.derivative.kind !== "multilinear") throw new Error("a product is linear in each side");
     const dy = b.param(tensorType("f32", [3, 5]));
     for (const [ta, tb] of [false, true].flatMap((a) => [false, true].map((c) => [a, c] as const))) {

@@ -27,11 +27,12 @@ import type { Index } from "../kernel/expr.ts";
 import { depthRun, type Within } from "../kernel/loops.ts";
 import { Position } from "../kernel/position.ts";
 import { joinedAxes, movedAxis, splitAxis, withAxis } from "./batch.ts";
-import { requireInputs, requireSameDtype } from "./checks.ts";
+import { requireInputs, requireSameDtype, resultType, wideResult } from "./checks.ts";
 import { apply, defineOp, requireDomain } from "./define.ts";
 import { add } from "./elementwise.ts";
 import { reshape, type TransposeAttrs, transpose } from "./movement.ts";
 import { addIn, mulIn } from "./reference.ts";
+import { inDtype } from "./select.ts";
 import { partAlong } from "./slice.ts";
 
 export type MatmulAttrs = {
@@ -40,6 +41,8 @@ export type MatmulAttrs = {
   /** [] if nothing is known. */
   readonly xNonzero?: readonly number[];
   readonly wNonzero?: readonly number[];
+  /** The result has the type that products are added up in: f32 for bf16 and f16. */
+  readonly wide?: boolean;
 };
 
 /** With rows and columns exchanged. */
@@ -126,7 +129,7 @@ function inferMatmul(inputs: readonly TensorType[], attrs: MatmulAttrs): readonl
       help: innerHelp(x, w, attrs),
     });
   }
-  return [tensorType(x.dtype, [...batch, m, n])];
+  return [tensorType(resultType(x.dtype, attrs.wide), [...batch, m, n])];
 }
 
 /**
@@ -139,10 +142,11 @@ function inferMatmul(inputs: readonly TensorType[], attrs: MatmulAttrs): readonl
  *   ta -    matmul(w, dy)  {tb}      matmul(x, dy)
  *   ta tb   matmul(w, dy)  {ta tb}   matmul(dy, x)  {ta tb}
  */
-function matmulTranspose(b: Build, { x, ct: dy, input, attrs }: TransposeSite<MatmulAttrs>): Value {
+function matmulTranspose(b: Build, { x, ct, input, attrs }: TransposeSite<MatmulAttrs>): Value {
   const { ta, tb, xNonzero = [], wNonzero = [] } = attrs;
   const left = at(x, 0);
   const right = at(x, 1);
+  const dy = inDtype(b, ct, left.type.dtype);
   if (input === 0) {
     return ta
       ? b.call(matmul, [right, dy], { ta: tb, tb: true, xNonzero: wNonzero })
@@ -164,7 +168,8 @@ function untransposed(b: Build, value: Value): Value | null {
 }
 
 /** A transposed input becomes a flag: the same elements are multiplied and added in the same order. */
-function foldTransposes(b: Build, node: Node, { ta, tb, xNonzero = [], wNonzero = [] }: MatmulAttrs): Value | null {
+function foldTransposes(b: Build, node: Node, attrs: MatmulAttrs): Value | null {
+  const { ta, tb, xNonzero = [], wNonzero = [], wide = false } = attrs;
   const x = untransposed(b, at(node.inputs, 0));
   const w = untransposed(b, at(node.inputs, 1));
   if (!x && !w) return null;
@@ -174,6 +179,7 @@ function foldTransposes(b: Build, node: Node, { ta, tb, xNonzero = [], wNonzero 
     ...flags,
     xNonzero: x ? exchanged(xNonzero) : xNonzero,
     wNonzero: w ? exchanged(wNonzero) : wNonzero,
+    wide,
   });
 }
 
@@ -184,12 +190,14 @@ function foldTransposes(b: Build, node: Node, { ta, tb, xNonzero = [], wNonzero 
  *   x·wᵀ, one row x          w·xᵀ: sums along the rows of w
  *   xᵀ·w, one column w       wᵀ·x: rows of x, added up
  */
-function transposeVector(b: Build, node: Node, { ta, tb, xNonzero = [], wNonzero = [] }: MatmulAttrs): Value | null {
+function transposeVector(b: Build, node: Node, attrs: MatmulAttrs): Value | null {
+  const { ta, tb, xNonzero = [], wNonzero = [], wide = false } = attrs;
   const [x, w] = [at(node.inputs, 0), at(node.inputs, 1)];
   const { shape } = at(node.outputs, 0).type;
   const [m, n] = shape.slice(-2);
   if ((m === 1) === (n === 1) || !(m === 1 ? tb : ta)) return null;
-  const transposed = b.call(matmul, [w, x], { ta: !tb, tb: !ta, xNonzero: wNonzero, wNonzero: xNonzero });
+  const turned = { ta: !tb, tb: !ta, xNonzero: wNonzero, wNonzero: xNonzero, wide };
+  const transposed = b.call(matmul, [w, x], turned);
   return b.call(reshape, [transposed], { shape });
 }
 
@@ -250,6 +258,9 @@ function matmulSamples(): readonly Sample<MatmulAttrs>[] {
   push("f64", plain, [0], [2, 3, 4]);
   push("i32", plain, [2], [2, 0, 2]);
   push("f64", plain, [], [1, 1, 1]);
+  push("bf16", { ...plain, wide: true }, [], [3, 40, 4]);
+  push("f16", { ta: true, tb: false, wide: true }, [2], [5, 7, 17]);
+  push("bf16", { ta: false, tb: true, wide: true }, [], [1, 9, 6]);
   return samples;
 }
 
@@ -284,16 +295,16 @@ const CHAINED = 64;
  */
 const matmulStrips: StripForms<MatmulAttrs> = (inputs, [y], attrs) => {
   const rank = y?.shape.length ?? 0;
-  const { ta, tb, xNonzero = [], wNonzero = [] } = attrs;
+  const { ta, tb, xNonzero = [], wNonzero = [], wide = false } = attrs;
   const [isFullX, isFullW] = [xNonzero.length === 0, wNonzero.length === 0];
-  const plain = { ta, tb };
+  const plain = { ta, tb, wide };
   const [rows, cols] = [rank - 2, rank - 1];
   const batch = Array.from({ length: rows }, (_, axis) => sameAttrs([axis, axis], [axis], attrs));
   const [xRows, xDepth] = ta ? [cols, rows] : [rows, cols];
   const [wDepth, wCols] = tb ? [cols, rows] : [rows, cols];
   const { k } = contraction(inputs, attrs);
   const run = depthRun(k);
-  const isExact = typeOf(at(inputs, 0).dtype).accumulate === at(inputs, 0).dtype;
+  const isExact = typeOf(at(inputs, 0).dtype).accumulate === y?.dtype;
   const parts: StripForm["parts"] = (b, sides, strips) =>
     Array.from({ length: k / strips / run }, (_, i) => {
       const part = [i * run, run] as const;
@@ -321,10 +332,12 @@ const matmulStrips: StripForms<MatmulAttrs> = (inputs, [y], attrs) => {
 
 export const matmul: OpDef<MatmulAttrs> = defineOp<MatmulAttrs>({
   name: "matmul",
-  defaults: { ta: false, tb: false, xNonzero: [], wNonzero: [] },
+  defaults: { ta: false, tb: false, xNonzero: [], wNonzero: [], wide: false },
   infer: inferMatmul,
   batch: { kind: "general", apply: matmulOfBatch },
   facts: {
+    autocast: "product",
+    wideResult,
     withZeroFactors: (attrs, [xNonzero = [], wNonzero = []]) => ({ ...attrs, xNonzero, wNonzero }),
     strips: matmulStrips,
   },
@@ -359,7 +372,7 @@ function readMatrix(
 }
 
 /** Without lines beyond which factors are zero: a strip has other lines than the whole. */
-export type MatmulOntoAttrs = { readonly ta: boolean; readonly tb: boolean };
+export type MatmulOntoAttrs = Pick<MatmulAttrs, "ta" | "tb" | "wide">;
 
 /**
  * A product that goes on with a sum: y = s + x · w, where s is what earlier terms of one sum came to. The planner makes it in
@@ -369,7 +382,7 @@ export type MatmulOntoAttrs = { readonly ta: boolean; readonly tb: boolean };
 export const matmulOnto: OpDef<MatmulOntoAttrs> = defineOp<MatmulOntoAttrs>({
   name: "matmul_onto",
   batch: LEADING,
-  defaults: { ta: false, tb: false },
+  defaults: { ta: false, tb: false, wide: false },
   infer(inputs, attrs) {
     requireInputs("matmul_onto", ["s", "x", "w"], inputs);
     const [s, x, w] = [at(inputs, 0), at(inputs, 1), at(inputs, 2)];

@@ -50,7 +50,7 @@ describe("random tensors", () => {
     expect(() => randomBits.infer([KEY], { ...bits, shape: [-1] }, [])).toThrow("random_bits: shape [-1]");
     expect(() => randomBernoulli.infer([KEY], { ...bits, p: 1.5 }, [])).toThrow("random_bernoulli: p is 1.5");
     expect(() => randomUniform.infer([KEY], { ...bits, dtype: "i32" as "f32" }, [])).toThrow(
-      "draws f32 or f64, asked for i32",
+      "draws f32 or f64 or bf16 or f16, asked for i32",
     );
     expect(() => shuffle.infer([tensorType("i32", [2, 3])], {}, [])).toThrow(
       "shuffle: bits must have one axis, got i32[2,3]",

@@ -1,11 +1,12 @@
 /** @file Choosing between values, converting between element types, and stopping gradients. */
 import { TidemarkError } from "../base/errors.ts";
 import { LEADING } from "../ir/batch.ts";
+import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { NoAttrs, OpDef } from "../ir/op.ts";
 import { alongAll } from "../ir/strips.ts";
 import { elementsOf, sameShape, tensorType, typeText } from "../ir/type.ts";
-import { DTYPES, type DType, isBool, isFloat, typeOf } from "../kernel/dtype.ts";
+import { DTYPES, type DType, isBool, isComputed, isFloat, typeOf } from "../kernel/dtype.ts";
 import { call, type Expr } from "../kernel/expr.ts";
 import { inType } from "../kernel/scalar-ops.ts";
 import { fullLike, splatOf } from "./create.ts";
@@ -70,7 +71,7 @@ export const where: OpDef<NoAttrs> = defineOp<NoAttrs>({
   evaluate: ({ inputs: [c, a, b] }) => [Float64Array.from(c ?? [], (x, i) => (x ? (a?.[i] ?? 0) : (b?.[i] ?? 0)))],
   samples: () =>
     DTYPES.flatMap((dtype) =>
-      [[3, 5], [], [0], [9]].map((shape) => ({
+      (isComputed(dtype) ? [[3, 5], [], [0], [9]] : [[3, 5]]).map((shape) => ({
         inputs: [tensorType("bool", shape), tensorType(dtype, shape), tensorType(dtype, shape)],
         attrs: {},
         range: [typeOf("bool").samples, typeOf(dtype).samples, typeOf(dtype).samples],
@@ -82,11 +83,31 @@ export type CastAttrs = { readonly dtype: DType };
 
 /** The element types whose every number is a number of the key. */
 const HOLDS: Record<DType, readonly DType[]> = {
-  f32: ["bool"],
-  f64: ["bool", "i32", "f32"],
+  f32: ["bool", "bf16", "f16"],
+  f64: ["bool", "i32", "f32", "bf16", "f16"],
+  bf16: ["bool"],
+  f16: ["bool"],
   i32: ["bool"],
   bool: [],
 };
+
+/** A value in an element type, converted where it has another. */
+export const inDtype = (b: Build, value: Value, dtype: DType): Value =>
+  value.type.dtype === dtype ? value : b.call(castTo(value.type.dtype, dtype), [value], { dtype });
+
+/** The operation that converts one type to another. */
+export const castTo = (from: DType, to: DType): OpDef<CastAttrs> =>
+  !isComputed(from) && HOLDS[to].includes(from) ? widen : cast;
+
+/**
+ * A cotangent on its way back through a cast. One that a product of bf16 or f16 gives is taken from the product before it is
+ * rounded: gradients of f32 weights lose nothing to the type that products are computed in.
+ */
+function widened(b: Build, ct: Value, dtype: DType): Value {
+  const node = b.producer(ct);
+  const attrs = node?.op.facts?.wideResult?.(node.attrs as never, ct.type.dtype, dtype);
+  return node && attrs ? b.call(node.op, node.inputs, attrs as never) : inDtype(b, ct, dtype);
+}
 
 /** Converts the element type: to i32 truncating and saturating, to bool by ≠ 0. */
 export const cast: OpDef<CastAttrs> = defineOp<CastAttrs>({
@@ -94,7 +115,7 @@ export const cast: OpDef<CastAttrs> = defineOp<CastAttrs>({
   infer: ([x], { dtype }) => [tensorType(dtype, x?.shape ?? [])],
   derivative: {
     kind: "multilinear",
-    transpose: (b, { x, ct }) => b.call(cast, [ct], { dtype: (x[0] as Value).type.dtype }),
+    transpose: (b, { x, ct }) => widened(b, ct, (x[0] as Value).type.dtype),
   },
   cost: (_, [out]) => ({ flops: out ? elementsOf(out.shape) : 0 }),
   lower: {
@@ -108,9 +129,9 @@ export const cast: OpDef<CastAttrs> = defineOp<CastAttrs>({
     const x = node.inputs[0] as Value;
     if (x.type.dtype === dtype) return x;
     const inner = b.producer(x);
-    const from = inner?.op === cast ? inner.inputs[0] : undefined;
+    const from = inner?.op === cast || inner?.op === widen ? inner.inputs[0] : undefined;
     // The conversion went through a type that holds every number of the first one.
-    return from && HOLDS[x.type.dtype].includes(from.type.dtype) ? b.call(cast, [from], { dtype }) : null;
+    return from && HOLDS[x.type.dtype].includes(from.type.dtype) ? inDtype(b, from, dtype) : null;
   },
   // floats are rounded by those who ask for it
   evaluate({ inputs: [x], attrs: { dtype } }) {
@@ -123,6 +144,41 @@ export const cast: OpDef<CastAttrs> = defineOp<CastAttrs>({
         attrs: { dtype },
         range: isBool(from) ? typeOf(from).samples : ([-3, 3] as const),
       })),
+    ),
+});
+
+/**
+ * Converts bf16 or f16 to a type that holds all of its numbers. That is done where it is read, at the price of a load: what is
+ * kept is the narrower value.
+ */
+export const widen: OpDef<CastAttrs> = defineOp<CastAttrs>({
+  name: "widen",
+  infer([x], { dtype }) {
+    if (x && HOLDS[dtype].includes(x.dtype)) return [tensorType(dtype, x.shape)];
+    throw new TidemarkError(
+      "DtypeMismatch",
+      `widen: ${dtype} does not hold every number of ${x ? typeText(x) : "nothing"}`,
+      {
+        help: `convert it with cast: numbers are rounded`,
+      },
+    );
+  },
+  derivative: {
+    kind: "multilinear",
+    transpose: (b, { x, ct }) => b.call(cast, [ct], { dtype: (x[0] as Value).type.dtype }),
+  },
+  cost: (_, [out]) => ({ flops: out ? elementsOf(out.shape) : 0 }),
+  lower: {
+    kind: "map",
+    fusion: "always",
+    pointwise: true,
+    value: (c, at) => inType(c.inputs[0]?.(at) as Expr, typeOf(c.attrs.dtype).compute),
+  },
+  exactInDouble: true,
+  evaluate: ({ inputs: [x] }) => [Float64Array.from(x ?? [])],
+  samples: () =>
+    (["bf16", "f16"] as const).flatMap((from) =>
+      (["f32", "f64"] as const).map((dtype) => ({ inputs: [tensorType(from, [2, 5])], attrs: { dtype } })),
     ),
 });
 

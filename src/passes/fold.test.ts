@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { runLowering, runReference } from "../../tests/support/lowering.ts";
 import { Random } from "../../tests/support/random.ts";
 import { tensorType } from "../ir/type.ts";
-import type { DType } from "../kernel/dtype.ts";
+import { type DType, isFloat, storedNumber, typeOf } from "../kernel/dtype.ts";
 import { allOps } from "../ops/all.ts";
 
 const COUNT = 400;
@@ -31,9 +31,9 @@ const INTEGERS = [0, 1, -1, 2, 7, -7, 0x7fffffff, -0x80000000, 65536, 123456789]
 function draw(r: Random, dtype: DType): number {
   if (dtype === "bool") return r.int(2);
   if (dtype === "i32") return r.chance(0.4) ? r.pick(INTEGERS) : Math.trunc((r.next() - 0.5) * 2 ** 32);
-  if (r.chance(0.3)) return dtype === "f32" ? Math.fround(r.pick(FLOATS)) : r.pick(FLOATS);
+  if (r.chance(0.3)) return typeOf(dtype).round(r.pick(FLOATS));
   const x = (r.next() - 0.5) * 2 ** (r.int(60) - 30);
-  return dtype === "f32" ? Math.fround(x) : x;
+  return typeOf(dtype).round(x);
 }
 
 const exact = allOps.filter((op) => op.exactInDouble);
@@ -55,7 +55,9 @@ test.each(exact.map((op) => [op.name, op] as const))("%s has the bits of its ker
     const types = dtypes.map((dtype) => tensorType(dtype, [COUNT]));
     const data = dtypes.map((dtype) => Array.from({ length: COUNT }, () => draw(r, dtype)));
     const out = op.infer(types, attrs, [])[0]!;
-    const reference = [...runReference(op, types, attrs, data)].map((x) => (out.dtype === "f32" ? Math.fround(x) : x));
+    const reference = [...runReference(op, types, attrs, data)].map((x) =>
+      isFloat(out.dtype) ? storedNumber(out.dtype, x) : x,
+    );
     expect(reference, key).toEqual([...runLowering(op, types, attrs, data)]);
   }
 });

@@ -110,12 +110,12 @@ class Inlining {
     return flops <= CHEAP_FLOPS && bytes * EXPANSION <= byteLength(out.type);
   }
 
-  /** A cheap function of a value of its size and of much smaller ones, one of which was reduced from the former. */
+  /** A cheap function of a value of at most its size and of much smaller ones, one of which was reduced from the former. */
   #isShift(out: Value, flops: number, sources: ReadonlySet<Value>): boolean {
     if (flops > CHEAP_SHIFT || this.#packed.has(out)) return false;
     const bytes = byteLength(out.type);
     const [x, ...others] = [...sources].filter((v) => byteLength(v.type) * EXPANSION > bytes);
-    if (!x || others.length > 0 || byteLength(x.type) !== bytes) return false;
+    if (!x || others.length > 0 || byteLength(x.type) > bytes) return false;
     const small = [...sources].filter((v) => v !== x);
     const all = small.reduce((sum, v) => sum + byteLength(v.type), 0);
     return all * EXPANSION <= bytes && small.some((v) => this.#originsOf(v).has(x));

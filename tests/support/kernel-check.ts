@@ -42,7 +42,14 @@ export function runAll(tested: TestedTarget, samples: readonly KernelSample[]): 
 }
 
 /** How far results may be from the reference meaning, relative to those above 1. */
-const TOLERANCE: Readonly<Record<DType, number>> = { f64: 1e-11, f32: 1e-4, i32: 0, bool: 0 };
+const TOLERANCE: Readonly<Record<DType, number>> = {
+  f64: 1e-11,
+  f32: 1e-4,
+  bf16: 2 ** -6,
+  f16: 2 ** -9,
+  i32: 0,
+  bool: 0,
+};
 
 const numbersOf = (dtype: DType, elements: Buffer): Float64Array =>
   Float64Array.from(elements as Float32Array, elementReader(dtype));

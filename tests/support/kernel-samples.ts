@@ -15,7 +15,8 @@ export type Buffer =
   | Float32Array<ArrayBuffer>
   | Float64Array<ArrayBuffer>
   | Int32Array<ArrayBuffer>
-  | Uint8Array<ArrayBuffer>;
+  | Uint8Array<ArrayBuffer>
+  | Uint16Array<ArrayBuffer>;
 
 export function bufferOf(dtype: DType, elements: number, memory?: ArrayBuffer, at = 0): Buffer {
   return elementsIn(dtype, memory ?? new ArrayBuffer(elements * bytesOf(dtype)), at, elements) as Buffer;

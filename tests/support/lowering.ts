@@ -6,18 +6,25 @@
 import { at, invariant } from "../../src/base/invariant.ts";
 import type { ContractPart, LowerContext, OpDef, Reference } from "../../src/ir/op.ts";
 import { elementsOf, type TensorType } from "../../src/ir/type.ts";
-import type { DType } from "../../src/kernel/dtype.ts";
-import { productType } from "../../src/kernel/dtype.ts";
+import {
+  type Accumulator,
+  type DType,
+  elementReader,
+  elementWriter,
+  isComputed,
+  newElements,
+  productType,
+} from "../../src/kernel/dtype.ts";
 import { type LoopVar, load } from "../../src/kernel/expr.ts";
 import { linearIndex, offsetIndex, scaleIndex, varIndex } from "../../src/kernel/index-math.ts";
 import { interpretKernel, type TypedArray } from "../../src/kernel/interpret.ts";
 import type { Kernel, Nest } from "../../src/kernel/loops.ts";
 import { Position } from "../../src/kernel/position.ts";
 
-const ARRAY = { f32: Float32Array, f64: Float64Array, i32: Int32Array, bool: Uint8Array } as const;
-
 export function typedArray(dtype: DType, values: ArrayLike<number>): TypedArray {
-  return ARRAY[dtype].from(values);
+  const elements = newElements(dtype, values.length);
+  elements.set(Float64Array.from(values, elementWriter(dtype)));
+  return elements;
 }
 
 const loop = (name: string, extent: number): LoopVar => ({ kind: "var", name, extent });
@@ -62,7 +69,8 @@ function nestsOf<A>(op: OpDef<A>, c: LowerContext<A>): readonly Nest[] {
 
 function nestOf<A>(op: OpDef<A>, c: LowerContext<A>): Nest {
   const { lower } = op;
-  const { dtype, shape } = c.outType;
+  const shape = c.outType.shape;
+  const dtype = c.outType.dtype as Accumulator;
   const operand = c.inTypes.length;
   const acc = { kind: "acc", dtype } as const;
   switch (lower.kind) {
@@ -106,7 +114,8 @@ export function runLowering<A>(
   const out = typedArray(result.dtype as DType, new Float64Array(result.elements).fill(Number.NaN));
   const given = inTypes.map((type, i) => typedArray(type.dtype, at(inputs, i)));
   interpretKernel(kernel, [...given, out, new Float64Array(0)]);
-  return out;
+  const numberOf = elementReader(result.dtype);
+  return isComputed(result.dtype) ? out : Float64Array.from(out, numberOf);
 }
 
 /** What an operation means, in doubles. */

@@ -9,7 +9,7 @@ import { Build } from "../../src/ir/build.ts";
 import type { Graph, Value } from "../../src/ir/graph.ts";
 import type { NoAttrs, OpDef, Reference } from "../../src/ir/op.ts";
 import { elementsOf, type Shape, tensorType } from "../../src/ir/type.ts";
-import { type DType, isFloat } from "../../src/kernel/dtype.ts";
+import { type DType, type FloatType, isFloat, typeOf } from "../../src/kernel/dtype.ts";
 import { broadcast, sum } from "../../src/ops/broadcast.ts";
 import { concat } from "../../src/ops/concat.ts";
 import { call, customVjp } from "../../src/ops/control.ts";
@@ -28,7 +28,7 @@ export interface RandomGraphOptions {
   /** Number of moves; most make one node, some a few. Default 12. */
   readonly nodes?: number;
   /** Element types of the parameters. Default f32 and f64. */
-  readonly dtypes?: readonly ("f32" | "f64")[];
+  readonly dtypes?: readonly FloatType[];
   /** Element types of conversions. Default all, with `smooth` f32 and f64. */
   readonly casts?: readonly DType[];
   /** Calls with regions. Default true. */
@@ -108,7 +108,7 @@ class Growth {
     }
     if (r.chance(0.25)) {
       const value = r.pick([0, -0, 1, -1, 2, 0.5, 3.25]);
-      return this.apply(full, [], { dtype, shape, value: dtype === "i32" ? Math.trunc(value) + 0 : value }, 4) ?? x;
+      return this.apply(full, [], { dtype, shape, value: isFloat(dtype) ? value : Math.trunc(value) + 0 }, 4) ?? x;
     }
     return this.find((v) => v.type.dtype === dtype && sameExtents(v.type.shape, shape)) ?? x;
   }
@@ -363,7 +363,7 @@ export function randomInputs(graph: Graph, seed: number, options: { readonly spe
     if (dtype === "bool") return r.int(2);
     if (dtype === "i32") return r.int(9) - 4;
     const x = options.special && r.chance(0.2) ? r.pick(SPECIAL) : r.next() * 4 - 2;
-    return dtype === "f32" ? Math.fround(x) : x;
+    return typeOf(dtype).round(x);
   };
   return graph.params.map(({ type }) => Float64Array.from({ length: elementsOf(type.shape) }, () => draw(type.dtype)));
 }

@@ -14,7 +14,6 @@ export interface Edit {
 }
 
 export const ROW: readonly Edit[] = [
-  { path: "src/kernel/dtype.ts", before: "| Uint8Array;", after: "| Uint8Array | Uint16Array;" },
   {
     path: "src/kernel/dtype.ts",
     before: "const TYPES = {",
@@ -55,30 +54,26 @@ const TYPES = {`,
 export const PLACES: readonly Edit[] = [
   {
     path: "src/kernel/stored.ts",
-    before: "bool: exactly }",
-    after: `bool: exactly, x16: (x) => {
+    before: "  bool: exactly,\n",
+    after: `  bool: exactly,
+  x16: (x) => {
   const bits = bitcast(x, "i32");
   const rounded = and(add(add(bits, 0x7fff), and(shrU(bits, 16), 1)), -0x10000);
   return pick(ne(x, x), x, bitcast(rounded, "f32"));
-} }`,
-  },
-  {
-    path: "src/kernel/stored.ts",
-    before: 'import type { Expr } from "./expr.ts";',
-    after: `import type { Expr } from "./expr.ts";
-import { add, and, bitcast, ne, pick, shrU } from "./scalar-ops.ts";`,
+},
+`,
   },
   {
     path: "src/codegen/wgsl/elements.ts",
-    before: "\n  f64: null,\n  i32: { own",
-    after: "\n  f64: null,\n  x16: null,\n  i32: { own",
+    before: "\n  f64: null,\n  bf16:",
+    after: "\n  f64: null,\n  x16: null,\n  bf16:",
   },
-  { path: "src/formats/elements.ts", before: 'bool: "BOOL" }', after: 'bool: "BOOL", x16: "BF16" }' },
+  { path: "src/formats/elements.ts", before: '  bool: "BOOL",\n', after: '  bool: "BOOL",\n  x16: "BF16",\n' },
   { path: "src/ops/select.ts", before: "\n  bool: [],", after: '\n  bool: [],\n  x16: ["bool"],' },
   {
     path: "src/codegen/wasm/elements.ts",
     before: "const FORMS:",
-    after: `const LOW_HALVES = [0, 1, 4, 5, 8, 9, 12, 13, 0, 1, 4, 5, 8, 9, 12, 13];
+    after: `const X16_HALVES = [0, 1, 4, 5, 8, 9, 12, 13, 0, 1, 4, 5, 8, 9, 12, 13];
 
 const X16: ElementForm = {
   loadLane: (code, offset, lane) => code.memory("load16_lane", offset, 2 * lane + 1),
@@ -99,13 +94,13 @@ const X16: ElementForm = {
     code.get(local).i32Const(16).simd("i32x4_shr_u").v128Const(all(1)).simd("and").simd("i32x4_add");
     code.i32Const(16).simd("i32x4_shr_u");
     code.get(local).get(local).simd("f32x4_ne").simd("bitselect");
-    code.v128Const(ZEROS).shuffle(LOW_HALVES);
+    code.v128Const(ZEROS).shuffle(X16_HALVES);
   },
 };
 
 const FORMS:`,
   },
-  { path: "src/codegen/wasm/elements.ts", before: "bool: BOOL }", after: "bool: BOOL, x16: X16 }" },
+  { path: "src/codegen/wasm/elements.ts", before: "  bool: BOOL,\n", after: "  bool: BOOL,\n  x16: X16,\n" },
   {
     path: "src/codegen/native/elements.ts",
     before: "  // a byte, 0 or 1, becomes a mask",
@@ -116,8 +111,7 @@ const FORMS:`,
     path: "src/codegen/native/prelude.ts",
     before: "\nconst HEAD = `",
     after: `
-const HALVES = \`typedef uint16_t u16;
-INLINE f32 x16_lane(u16 x) { u32 w = (u32)x << 16; f32 r; memcpy(&r, &w, 4); return r; }
+const HALVES = \`INLINE f32 x16_lane(u16 x) { u32 w = (u32)x << 16; f32 r; memcpy(&r, &w, 4); return r; }
 INLINE u16 x16_of(f32 x) {
   u32 w; memcpy(&w, &x, 4); return x != x ? 0x7fc0 : (u16)((w + 0x7fff + ((w >> 16) & 1)) >> 16);
 }
@@ -141,15 +135,19 @@ const HEAD = \``,
   },
   { path: "src/codegen/native/prelude.ts", before: "  bool: boolText,", after: "  x16: halfText,\n  bool: boolText," },
   { path: "src/codegen/native/prelude.ts", before: "{HEAD}", after: "{HEAD + HALVES}" },
-  { path: "src/formats/npy.ts", before: 'bool: "|b1" }', after: 'bool: "|b1", x16: "<x2" }' },
-  { path: "src/exchange/onnx/value.ts", before: 'bool: "bool" };', after: 'bool: "bool", x16: "bfloat16" };' },
-  { path: "src/api/normalize.ts", before: "f64: null }", after: "f64: null, x16: -126 }" },
+  { path: "src/formats/npy.ts", before: '  bool: "|b1",\n', after: '  bool: "|b1",\n  x16: "<x2",\n' },
+  {
+    path: "src/exchange/onnx/value.ts",
+    before: '    bool: "bool",\n  };',
+    after: '    bool: "bool",\n    x16: "bfloat16",\n  };',
+  },
+  { path: "src/api/normalize.ts", before: "bf16: -126, f16: null }", after: "bf16: -126, f16: null, x16: -126 }" },
   {
     path: "src/api/draws.ts",
     before: "  f64(x) {\n    if (x === 0)",
     after: "  x16: (x) => x - Math.max(Math.abs(x) * 2 ** -7, 2 ** -126),\n  f64(x) {\n    if (x === 0)",
   },
-  { path: "src/api/rebuilt.ts", before: "f64: 1e-5 }", after: "f64: 1e-5, x16: 0.5 }" },
+  { path: "src/api/rebuilt.ts", before: "f16: 0.1 }", after: "f16: 0.1, x16: 0.5 }" },
   {
     path: "src/api/reduce.ts",
     before: "  f64: { at: 480, by: 960 },",

@@ -32,6 +32,7 @@ import {
   planLoaded,
   planSettings,
 } from "../plan-figures.ts";
+import { withProducts } from "../products-option.ts";
 import { type Profile, profile, profileText } from "../profile.ts";
 import type { AnyProgram } from "../programs/built-in.ts";
 import { PROGRESS_OPTION } from "../progress.ts";
@@ -308,7 +309,7 @@ export const bench: Command = {
     ...PROGRESS_OPTION,
   },
   async run(args, io) {
-    const loaded = await loadProgram(args.positionals[0] as string);
+    const loaded = withProducts(await loadProgram(args.positionals[0] as string), args);
     if (loaded.kind === "graph") {
       throw usageError(
         `bench: ${loaded.name} is a graph without values to start from`,

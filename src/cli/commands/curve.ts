@@ -20,6 +20,7 @@ import { loopForms } from "../../view/loop-text.ts";
 import { type Arguments, type Command, type Io, integerOption, writeJson } from "../command.ts";
 import { loadProgram } from "../load.ts";
 import { plansOfLoaded, progressTo, recomputed } from "../plan-figures.ts";
+import { PRODUCTS_OPTIONS, withProducts } from "../products-option.ts";
 import { PROGRESS_OPTION } from "../progress.ts";
 import { strategiesOption } from "../strategies-option.ts";
 import { TARGET_OPTIONS, targetFor, targetSettings } from "../target-settings.ts";
@@ -94,7 +95,7 @@ function curveText(
 async function run(args: Arguments, io: Io): Promise<void> {
   const count = integerOption(args, "points", 10, { least: 2 });
   const strategies = strategiesOption(args, ON_REQUEST);
-  const loaded = await loadProgram(args.positionals[0] as string);
+  const loaded = withProducts(await loadProgram(args.positionals[0] as string), args);
   const settings = targetSettings(await targetFor(args, loaded), args, io);
   let doing = "planning";
   const progress = progressTo(io, () => doing, false);
@@ -133,6 +134,7 @@ export const curve: Command = {
     points: { value: "N", help: "number of budgets for strategies that take one; default: 10" },
     strategies: { value: "A,B,…", help: `some of ${STRATEGY_NAMES.join(", ")}; default: all but optimal` },
     ...TARGET_OPTIONS,
+    ...PRODUCTS_OPTIONS,
     json: { help: "print one line of JSON" },
     ...PROGRESS_OPTION,
   },

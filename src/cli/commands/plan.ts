@@ -15,6 +15,7 @@ import { CONTRACT } from "../contract.ts";
 import { writeText } from "../files.ts";
 import { loadProgram } from "../load.ts";
 import { PLAN_OPTIONS, type PlanFigures, type PlanOutcome, planLoaded, planSettings } from "../plan-figures.ts";
+import { withProducts } from "../products-option.ts";
 import { PROGRESS_OPTION } from "../progress.ts";
 import { planShapes, SHAPES_OPTION } from "../shapes.ts";
 
@@ -85,7 +86,7 @@ export const plan: Command = {
     ...PROGRESS_OPTION,
   },
   async run(args, io) {
-    const loaded = await loadProgram(args.positionals[0] as string);
+    const loaded = withProducts(await loadProgram(args.positionals[0] as string), args);
     const settings = await planSettings(args, io, loaded);
     const shapes = args.value("shapes");
     if (shapes !== undefined) {

@@ -2,6 +2,7 @@
 import type { ScalarType } from "../../kernel/dtype.ts";
 import type { CopyText, Dialect } from "../block/print-c-like.ts";
 import { C_DIALECT, literalText, scalarPrelude } from "../block/scalar-text.ts";
+import { halfPrelude } from "../native/halves.ts";
 import { deviceCall } from "./device-math.ts";
 
 const wordOf = (number: number): number => new Int32Array(Float32Array.of(number).buffer)[0] ?? 0;
@@ -52,13 +53,16 @@ export const CUDA_DIALECT: Dialect = {
 /** For programs with products on tensor cores. */
 export const TENSOR_DIALECT: Dialect = { ...CUDA_DIALECT, ownCall: deviceCall };
 
+const QUALIFIER = "static __device__ __forceinline__";
+
 /** Types and scalar functions; indices have 32 bits where no operand needs more. */
 export const cudaPrelude = (wideIndices: boolean): string => `typedef float f32;
 typedef double f64;
 typedef int i32;
 typedef long long i64;
 typedef unsigned char u8;
+typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef ${wideIndices ? "long long" : "int"} idx;
-${scalarPrelude("static __device__ __forceinline__")}`;
+${scalarPrelude(QUALIFIER)}${halfPrelude(QUALIFIER)}`;

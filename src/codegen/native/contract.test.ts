@@ -10,7 +10,7 @@ import { bufferOf } from "../../../tests/support/kernel-samples.ts";
 import { loadSteps, plainTargets } from "../../../tests/support/targets.ts";
 import { at } from "../../base/invariant.ts";
 import { hostRandom } from "../../base/random.ts";
-import { bytesOf, type ScalarType } from "../../kernel/dtype.ts";
+import { bytesOf, type DType } from "../../kernel/dtype.ts";
 import { call, compare, constant, type Expr, type Index, type LoopVar, load } from "../../kernel/expr.ts";
 import {
   addIndex,
@@ -232,7 +232,7 @@ function results(target: ReturnType<typeof nativeTarget>, cases: readonly Case[]
 }
 
 const ARRAY = { f32: Float32Array, f64: Float64Array, i32: Int32Array } as const;
-const emptyOf = (dtype: ScalarType, elements: number): TypedArray => new ARRAY[dtype as Type](elements);
+const emptyOf = (dtype: DType, elements: number): TypedArray => new ARRAY[dtype as Type](elements);
 
 function inputs(kernel: Kernel): readonly TypedArray[] {
   const random = hostRandom(3);

@@ -18,9 +18,19 @@ export interface ElementForm {
 /** Memory and lanes have the same representation. */
 const plain = (c: string): ElementForm => ({ c, functions: c, lane: (element) => element, element: (lane) => lane });
 
+/** Sixteen bits become an f32 (halves.ts). */
+const half = (name: string): ElementForm => ({
+  c: "u16",
+  functions: name,
+  lane: (element) => `${name}_lane(${element})`,
+  element: (lane) => `${name}_of(${lane})`,
+});
+
 const FORMS: Readonly<Record<DType, ElementForm>> = {
   f32: plain("f32"),
   f64: plain("f64"),
+  bf16: half("bf16"),
+  f16: half("f16"),
   i32: plain("i32"),
   // a byte, 0 or 1, becomes a mask
   bool: { c: "u8", functions: "bool", lane: (element) => `-${element}`, element: (lane) => `(u8)(${lane} & 1)` },

@@ -20,6 +20,7 @@ import {
   type ScalarType,
   twinOf,
 } from "../../kernel/dtype.ts";
+import { bf16Text, f16Text, halfPrelude } from "./halves.ts";
 import { heading } from "./sections.ts";
 
 /** What calls of functions need; the headers of vector instructions alone take a compiler a tenth of a second. */
@@ -31,6 +32,7 @@ typedef double f64;
 typedef int32_t i32;
 typedef int64_t i64;
 typedef uint8_t u8;
+typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int64_t idx;
@@ -69,6 +71,7 @@ const LANES: Readonly<Record<string, Lane>> = {
   u32: { memory: "u32", lane: "u32", bytes: 4 },
   u64: { memory: "u64", lane: "u64", bytes: 8 },
   u8: { memory: "u8", lane: "u8", bytes: 1 },
+  u16: { memory: "u16", lane: "u16", bytes: 2 },
 };
 
 function typesText(n: number): string {
@@ -306,6 +309,8 @@ INLINE ${t} ${t}_of_f64(f64x${n} a) {
 const MEMORY: Readonly<Record<DType, (n: number) => string>> = {
   f32: (n) => memoryText("f32", n),
   f64: (n) => memoryText("f64", n),
+  bf16: bf16Text,
+  f16: f16Text,
   i32: (n) => memoryText("i32", n),
   bool: boolText,
 };
@@ -323,5 +328,5 @@ export function lanesText(n: number): string {
 
 /** The functions that code over registers of these numbers of lanes uses. */
 export function preludeText(lanes: readonly number[]): string {
-  return `${heading("types")}${TYPES}${heading("registers")}${HEAD}${lanes.map(lanesText).join("")}`;
+  return `${heading("types")}${TYPES}${heading("registers")}${HEAD}${halfPrelude("INLINE")}${lanes.map(lanesText).join("")}`;
 }

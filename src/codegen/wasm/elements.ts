@@ -5,6 +5,7 @@
 import { InternalError } from "../../base/invariant.ts";
 import { bytesOf, DTYPES, type DType } from "../../kernel/dtype.ts";
 import type { Code } from "./encoder.ts";
+import { BF16, F16 } from "./halves.ts";
 import { splatConstant } from "./scalar.ts";
 
 export interface ElementForm {
@@ -55,7 +56,14 @@ const BOOL: ElementForm = {
   },
 };
 
-const FORMS: Readonly<Record<DType, ElementForm>> = { f32: plain(4), f64: plain(8), i32: plain(4), bool: BOOL };
+const FORMS: Readonly<Record<DType, ElementForm>> = {
+  f32: plain(4),
+  f64: plain(8),
+  bf16: BF16,
+  f16: F16,
+  i32: plain(4),
+  bool: BOOL,
+};
 
 /** Types that memory may hold. */
 export const STORAGE_TYPES: readonly DType[] = DTYPES.filter((dtype) => dtype in FORMS);

@@ -16,6 +16,7 @@ import { literalText, type ScalarCall } from "../block/scalar-text.ts";
 import { INFIX } from "../native/scalar.ts";
 import { type ElementAccess, elementTypes } from "./elements.ts";
 import { EXACT_PRELUDE } from "./exact.ts";
+import { HALF_PRELUDE } from "./halves.ts";
 
 /** Numbers that are not finite, by their bits. */
 const wordBits = (number: number): number => new Int32Array(Float32Array.of(number).buffer)[0] ?? 0;
@@ -150,7 +151,7 @@ fn i32_div(a: i32, b: i32) -> i32 {
 
 /** The functions that the text calls; `exactly`: quotients and roots are not those of the adapter. */
 export const wgslPrelude = (exactly: boolean): string =>
-  `${PRELUDE}${exactly ? EXACT_PRELUDE : "fn f32_sqrt(a: f32) -> f32 { return sqrt(a); }\n"}`;
+  `${PRELUDE}${HALF_PRELUDE}${exactly ? EXACT_PRELUDE : "fn f32_sqrt(a: f32) -> f32 { return sqrt(a); }\n"}`;
 
 /** Types of values. */
 const TYPES: Dialect["types"] = {

@@ -1,6 +1,6 @@
 /**
- * @file Elements of storage types in WGSL. A bool in memory is a byte, and the least that can be addressed is a word of four: elements
- * of such an operand are parts of words. Where several operands share a part of the arena (bindings.ts) its array is of words, and
+ * @file Elements of storage types in WGSL. A bool in memory is a byte, a bf16 or f16 two, and the least that can be addressed is a
+ * word of four: elements of such an operand are parts of words. Where several operands share a part of the arena (bindings.ts) its array is of words, and
  * elements are their bits. An array that is larger than a binding is several, of which functions choose by the element's number.
  */
 import { InternalError } from "../../base/invariant.ts";
@@ -9,15 +9,34 @@ import type { DType } from "../../kernel/dtype.ts";
 interface ElementTypes {
   /** Of values, and of elements in memory of a block or a thread. */
   readonly own: string;
-  /** Four elements are in a word. */
-  readonly packed: boolean;
+  /** How elements are parts of a word; null where they are words. */
+  readonly packed: Packing | null;
 }
 
+interface Packing {
+  /** Of an element. */
+  readonly bits: 8 | 16;
+  /** A value from the lowest bits of a word, where others may be above it; and those bits from a value. */
+  value(bits: string): string;
+  bitsOf(value: string): string;
+}
+
+/** Functions of the prelude (halves.ts) convert. */
+const half = (name: string): ElementTypes => ({
+  own: "f32",
+  packed: { bits: 16, value: (bits) => `${name}_value(${bits})`, bitsOf: (value) => `${name}_bits(${value})` },
+});
+
 const ELEMENTS: Readonly<Record<DType, ElementTypes | null>> = {
-  f32: { own: "f32", packed: false },
+  f32: { own: "f32", packed: null },
   f64: null,
-  i32: { own: "i32", packed: false },
-  bool: { own: "bool", packed: true },
+  bf16: half("bf16"),
+  f16: half("f16"),
+  i32: { own: "i32", packed: null },
+  bool: {
+    own: "bool",
+    packed: { bits: 8, value: (bits) => `(${bits} & 1u) == 1u`, bitsOf: (value) => `select(0u, 1u, ${value})` },
+  },
 };
 
 /** Storage types that WGSL has. */
@@ -29,7 +48,7 @@ export function elementTypes(dtype: DType): ElementTypes {
   return found;
 }
 
-export const isPacked = (dtype: DType): boolean => elementTypes(dtype).packed;
+export const isPacked = (dtype: DType): boolean => elementTypes(dtype).packed !== null;
 
 /** An element of an array of some type: how it is read, and the statement that writes it. */
 export interface ElementAccess {
@@ -106,21 +125,23 @@ function arrayAccess({ array, type, isCut }: ElementPlace) {
   };
 }
 
-/** A byte of a word: threads may own neighbouring bytes, so it is written by operations that leave the others alone. */
-function packedAccess(place: ElementPlace): ElementAccess {
+/** A part of a word: threads may own neighbouring parts, so it is written by operations that leave the others alone. */
+function packedAccess(place: ElementPlace, { bits, value, bitsOf }: Packing): ElementAccess {
   const words = arrayAccess(place);
-  const word = `u32(${place.index}) / 4u`;
-  const shift = `8u * (u32(${place.index}) % 4u)`;
+  const inWord = 32 / bits;
+  const word = `u32(${place.index}) / ${inWord}u`;
+  const shift = `${bits}u * (u32(${place.index}) % ${inWord}u)`;
+  const all = 2 ** bits - 1;
   return {
-    read: `((${words.get(word)} >> (${shift})) & 1u) == 1u`,
-    write: (value) =>
-      `${words.and(word, `~(255u << (${shift}))`)} ${words.or(word, `select(0u, 1u, ${value}) << (${shift})`)}`,
+    read: value(`(${words.get(word)} >> (${shift}))`),
+    write: (text) =>
+      `${words.and(word, `~(${all}u << (${shift}))`)} ${words.or(word, `${bitsOf(text)} << (${shift})`)}`,
   };
 }
 
 export function accessTo(dtype: DType, place: ElementPlace): ElementAccess {
   const { own, packed } = elementTypes(dtype);
-  if (packed) return packedAccess(place);
+  if (packed) return packedAccess(place, packed);
   const { get, set } = arrayAccess(place);
   if (place.type === own) return { read: get(place.index), write: (value) => set(place.index, value) };
   return {

@@ -67,7 +67,14 @@ export function dtypeFor(type: OnnxElement, floats: FloatChoice, what: string): 
 
 /** The type of ONNX that a tensor has, where nothing says more. */
 export const elementFor = (dtype: DType, integers: OnnxElement): OnnxElement => {
-  const table: Readonly<Record<DType, OnnxElement>> = { f32: "float", f64: "double", i32: integers, bool: "bool" };
+  const table: Readonly<Record<DType, OnnxElement>> = {
+    f32: "float",
+    f64: "double",
+    bf16: "bfloat16",
+    f16: "float16",
+    i32: integers,
+    bool: "bool",
+  };
   return table[dtype];
 };
 
