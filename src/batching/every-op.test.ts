@@ -23,6 +23,8 @@ const SIZE = 3;
 const IN_A_LOOP: Readonly<Record<string, string>> = {
   pack_bits: "made by a pass after all transformations",
   unpack_bits: "made by a pass after all transformations",
+  pack_codes: "words hold elements that are apart: of a batch they would have to be taken apart",
+  unpack_codes: "the same",
   shuffle: "one permutation is a chain of exchanges",
 };
 

@@ -19,6 +19,7 @@ import { byteLength } from "../ir/type.ts";
 import { allNodes } from "../ir/walk.ts";
 import { graphCost } from "../ops/control.ts";
 import type { Proof } from "../plan/budget/budget-levels.ts";
+import { gradientBytes } from "../plan/gradients.ts";
 import { type Plan, withCapacity } from "../plan/problem.ts";
 import { LEVELS } from "../plan/recompute/levels.ts";
 import { auto } from "../plan/recompute/strategies.ts";
@@ -136,6 +137,8 @@ export interface PlanFigures extends PersistentFigures, Traffic {
   /** No plan of the program takes less by the same rates: products once at their full rate, or inputs and results moved once. */
   readonly lowerBoundMs: number;
   readonly storeAllPredictedMs: number;
+  /** The most bytes of gradients that are live at one step. */
+  readonly gradientBytes: number;
   /** Parts that run in strips of rows. */
   readonly strips: readonly StripReport[];
   /** For the strategy `optimal`: the cost of recomputation over the solver's bound, minus 1; null for others. */
@@ -270,6 +273,7 @@ function figuresOf(
     predictedMs,
     lowerBoundMs: Math.min(predictedMs, lowerBoundMs(graph, traffic.leastBytes, plans.costs)),
     storeAllPredictedMs: plans.storeAllFigures.predictedMs,
+    gradientBytes: gradientBytes(made),
     strips: stripReports(made),
     gap: proof?.gap ?? null,
     proven: proof?.proven ?? false,

@@ -5,6 +5,7 @@ import { attend, attendBackward } from "./attend.ts";
 import { packBits, unpackBits } from "./bits.ts";
 import { switchOp } from "./branch.ts";
 import { broadcast, sum } from "./broadcast.ts";
+import { dynamicCode, dynamicValue, packCodes, unpackCodes } from "./codes.ts";
 import { concat } from "./concat.ts";
 import { call, customJvp, customVjp, fused, gated } from "./control.ts";
 import { conv, convInput, convWeight } from "./conv.ts";
@@ -171,6 +172,11 @@ export const allOps: readonly AnyOp[] = [
   // bits
   packBits,
   unpackBits,
+  // codes
+  packCodes,
+  unpackCodes,
+  dynamicCode,
+  dynamicValue,
   // broadcast
   broadcast,
   sum,
