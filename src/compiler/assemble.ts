@@ -13,7 +13,6 @@
  * The budget is on the arena of the real plan: after fusion, order and placement, with workspace and what persists.
  */
 
-import { TidemarkError } from "../base/errors.ts";
 import type { Graph } from "../ir/graph.ts";
 import { loopGroups, withSchedules } from "../loops/groups.ts";
 import { LoopLevels, openCheckpoints } from "../loops/strategies.ts";
@@ -22,24 +21,26 @@ import { type Candidate, UNREACHED } from "../plan/budget/budget-levels.ts";
 import { isSmaller, PlanFamily } from "../plan/budget/family.ts";
 import { planInfeasible } from "../plan/infeasible.ts";
 import { withinBudget } from "../plan/plan.ts";
-import { type Plan, withCapacity } from "../plan/problem.ts";
+import { withCapacity } from "../plan/problem.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import { auto, binomial, strategyNamed } from "../plan/recompute/strategies.ts";
 import type { Strategy, StrategyName } from "../plan/recompute/strategy.ts";
-import { validate } from "../plan/validate.ts";
 import { arenaSpace, type TargetDescription } from "../target/description.ts";
 import type { PlannedProgram } from "./assembler.ts";
 import { candidateOf, type PlanTools } from "./candidate.ts";
 import { familyKey, GraphPlans } from "./graph-plans.ts";
 import { NO_HOST, type Planner, type PlannerHost } from "./host.ts";
+import { cacheOf, isWorthKeeping, LEAST_SEARCHED } from "./kept-plans.ts";
 import { LoopForms, SMALL } from "./loop-forms.ts";
 import { loopSupport } from "./loops.ts";
+import { type LosslessPlans, LossyForms } from "./lossy-forms.ts";
 import type { TargetCosts } from "./node-costs.ts";
 import { fitted } from "./offload.ts";
-import { type ChosenPlan, type KeptAnswer, PlanCache, settingsOf } from "./plan-cache.ts";
+import type { ChosenPlan, KeptAnswer, PlanCache } from "./plan-cache.ts";
 import {
   asksNothing,
   isQuick,
+  type LossyRequest,
   type MemoryRequest,
   memoryKey,
   PLAIN_REQUEST,
@@ -48,25 +49,8 @@ import {
 } from "./request.ts";
 import { type ChosenProgram, placedPlan, planTools, type StoredPlans, storedPlans } from "./stored.ts";
 import { batchPlans, cutFurther, stripForm } from "./strip-forms.ts";
+import { requireValidPlan } from "./valid-plan.ts";
 import { fastestOf, WideSearch } from "./wide-search.ts";
-
-/** Programs of fewer nodes are planned about as fast as a plan is read, unless something is asked of their memory. */
-const LEAST_NODES = 256;
-
-/** Whether a program's plan is looked for in a cache. */
-export const isWorthKeeping = ({ nodes }: Graph, request: MemoryRequest): boolean =>
-  !asksNothing(request) || nodes.length >= LEAST_NODES;
-
-/** Nodes from which on the search for a plan within a budget takes more memory than another process is worth. */
-const LEAST_SEARCHED = 64;
-
-/** The cache of a program's plans; null where the request rules it out, or the host has no store. */
-function cacheOf(source: SourceProgram, { assembler, costs, request, host }: PlanTools): PlanCache | null {
-  const { cache, validate, passes, solver } = request;
-  const { key } = assembler.target;
-  if (!cache || validate || passes || solver || key === undefined) return null;
-  return PlanCache.of(host.planStore, source.graph, settingsOf(source, key, costs.rates));
-}
 
 /** Where the quick search answers with a plan that takes so many times as long as storing everything, others are tried. */
 const SLOW = 1.5;
@@ -90,6 +74,7 @@ export class ProgramPlans {
   readonly #rules = new Map<string, PlanFamily<PlannedProgram>>();
   #wide: WideSearch | undefined;
   #inStrips: GraphPlans | null | undefined;
+  readonly #rounded = new Map<string, LossyForms>();
   #inBatches: readonly Candidate<PlannedProgram>[] | undefined;
   readonly #cutLeast = new Map<Level, Candidate<PlannedProgram> | null>();
   /** Whether the smallest plan of all was looked for. */
@@ -124,6 +109,11 @@ export class ProgramPlans {
   /** Costs of nodes on the target. */
   get costs(): TargetCosts {
     return this.#tools.costs;
+  }
+
+  /** Everything stored, before fusion. */
+  get storedGraph(): Graph {
+    return this.#commonPlans().graph;
   }
 
   get storeAll(): Candidate<PlannedProgram> {
@@ -203,7 +193,24 @@ export class ProgramPlans {
   /** The plan that is asked for; where there is none, the smallest. */
   #choose(request: MemoryRequest): Candidate<PlannedProgram> {
     if (asksNothing(request)) return this.#commonPlans().asWritten;
+    if (request.lossy) return this.lossyForms(request.lossy).choose(request);
     return this.#find(request) ?? this.smallest(request);
+  }
+
+  /** The forms of the program in which residuals are rounded. */
+  lossyForms(lossy: LossyRequest): LossyForms {
+    const key = JSON.stringify(lossy);
+    const { graph, stored } = this.#commonPlans();
+    const plans: LosslessPlans = {
+      ...{ graph, stored },
+      within: (request) =>
+        isQuick(request) ? this.#firstWithin(request.budgetBytes ?? 0, request.segments) : this.#find(request),
+      underMs: (limitMs, request) => this.#underMs(limitMs, request),
+      least: (request) => this.least(request),
+    };
+    const forms = this.#rounded.get(key) ?? new LossyForms(plans, lossy, this.#tools);
+    this.#rounded.set(key, forms);
+    return forms;
   }
 
   #find(request: MemoryRequest): Candidate<PlannedProgram> | null {
@@ -362,7 +369,8 @@ export class ProgramPlans {
   }
 
   /** The smallest plan there is, however long it takes. */
-  smallest({ strategy, segments }: MemoryRequest): Candidate<PlannedProgram> {
+  smallest({ strategy, segments, lossy }: MemoryRequest): Candidate<PlannedProgram> {
+    if (lossy) return this.lossyForms(lossy).smallest({ strategy, segments });
     const { chosen, isRefused, request: asked } = this.#restored ?? {};
     if (chosen && isRefused && asked?.strategy === strategy && asked?.segments === segments) return chosen;
     const forms = this.#loopForms(strategyNamed(strategy));
@@ -467,15 +475,6 @@ export class ProgramPlans {
     this.#rules.set(key, family);
     return family;
   }
-}
-
-/** Throws when independent code finds a plan broken. */
-function requireValidPlan(plan: Plan): void {
-  const broken = validate(plan.program, plan);
-  if (broken.length === 0) return;
-  throw new TidemarkError("InvalidPlan", broken.map((b) => `${b.rule}: ${b.message}`).join("\n  "), {
-    help: "this is an internal error of the planner: report it with the text of the traced graph",
-  });
 }
 
 /** Plans for whatever is asked of memory. */

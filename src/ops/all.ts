@@ -60,6 +60,7 @@ import { record } from "./record.ts";
 import { all, any, reduceMax, reduceMin, reduceProd } from "./reduce.ts";
 import { floorDiv, fmod, remainder, shiftLeft, shiftRight, trunc } from "./remainder.ts";
 import { rewind } from "./rewind.ts";
+import { groupMax, groupMin, packGroups, unpackGroups } from "./rounding.ts";
 import { cummax, cummin, cumsum, linearScan } from "./scan.ts";
 import { scatterMax, scatterMaxAlong, scatterMin, scatterMinAlong, scatterMul, scatterMulAlong } from "./scatter.ts";
 import { cast, stopGradient, where } from "./select.ts";
@@ -177,6 +178,11 @@ export const allOps: readonly AnyOp[] = [
   unpackCodes,
   dynamicCode,
   dynamicValue,
+  // rounding
+  groupMin,
+  groupMax,
+  packGroups,
+  unpackGroups,
   // broadcast
   broadcast,
   sum,

@@ -9,6 +9,7 @@ import { memoryMap } from "../../plan/memory-map.ts";
 import { printPlan } from "../../plan/print.ts";
 import type { Plan } from "../../plan/problem.ts";
 import { reportText } from "../../plan/report.ts";
+import { roundedText } from "../../plan/rounded.ts";
 import { planTrace, predictedStepMs } from "../../plan/trace-events.ts";
 import { type Arguments, type Command, type Io, paintFor, usageError, writeJson } from "../command.ts";
 import { CONTRACT } from "../contract.ts";
@@ -46,7 +47,13 @@ function recomputationText(f: PlanFigures): string {
 function planText(plan: Plan, f: PlanFigures, io: Io): string {
   const times = `${f.predictedMs.toFixed(1)} ms by ${f.costModel} rates, and at least ${f.lowerBoundMs.toFixed(1)} ms`;
   const predicted = `a step is predicted to take ${times} with any plan`;
-  const lines = [reportText(plan), memoryChart(plan, paintFor(io)), persistentText(f), ...gradientText(f)];
+  const lines = [
+    reportText(plan),
+    memoryChart(plan, paintFor(io)),
+    persistentText(f),
+    ...gradientText(f),
+    ...roundedText(f.lossy),
+  ];
   const planned = `${f.planCached ? "read from the cache" : "planned"} in ${f.planMs.toFixed(0)} ms`;
   return `${lines.join("\n")}\n${recomputationText(f)}${planned}, ${predicted}\n`;
 }
