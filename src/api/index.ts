@@ -3,6 +3,8 @@ import "./budgets.ts";
 
 export { allOps } from "../ops/all.ts";
 export { compileAsync } from "./compile-async.ts";
+export { type Deviation, lossyDeviation, type ResultDeviation, type ValueDeviation } from "./deviation.ts";
 export * from "./functions.ts";
+export type { LossyOptions, ResidualBits } from "./lossy-options.ts";
 export { Tensor } from "./methods.ts";
 export { plan } from "./plan.ts";

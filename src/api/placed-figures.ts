@@ -2,6 +2,7 @@
 import { isTransfer } from "../codegen/placed.ts";
 import type { ChosenProgram } from "../compiler/stored.ts";
 import { graphCost } from "../ops/control.ts";
+import { roundedReports } from "../plan/rounded.ts";
 import type { PlanInfo } from "./plan-info.ts";
 
 /** What a placed program says of itself, in numbers and words alone. @internal */
@@ -20,6 +21,7 @@ export function placedFigures(placed: ChosenProgram): PlacedFigures {
     proven: placed.proof?.proven ?? false,
     lowerBoundBytes: plan.bound.bytes,
     persistentBytes: plan.problem.buffers.reduce((sum, b) => sum + (b.kind === "persistent" ? b.bytes : 0), 0),
+    lossy: roundedReports(graph),
     flops: graphCost(graph).flops,
     kernelCalls: placed.kernels.filter((step) => !isTransfer(step)).length,
     planMs: placed.planMs,

@@ -2,6 +2,7 @@
 import type { ChosenProgram } from "../compiler/stored.ts";
 import type { Graph } from "../ir/graph.ts";
 import type { Plan } from "../plan/problem.ts";
+import type { RoundedReport } from "../plan/rounded.ts";
 import type { ChosenTarget } from "../runtime/choose-target.ts";
 import { type PlacedFigures, placedFigures } from "./placed-figures.ts";
 import { pathsOf, type TracedProgram } from "./traced-program.ts";
@@ -33,6 +34,8 @@ export interface PlanInfo {
   readonly persistentBytes: number;
   /** Where each parameter of the graph comes from: `state.params.w0` of the arguments, or `captured[0]`. */
   readonly paths: readonly string[];
+  /** Values that the backward pass reads rounded, under `lossy`. */
+  readonly lossy: readonly RoundedReport[];
   /** Floating-point operations of one run. */
   readonly flops: number;
   readonly kernelCalls: number;

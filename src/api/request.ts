@@ -16,6 +16,7 @@ import { DEFAULT_TARGET, TARGET_NAMES, type TargetName } from "../runtime/choose
 import { isTarget, PRODUCTS, type Products, type Target } from "../runtime/device.ts";
 import type { CostModel } from "../target/work.ts";
 import { describe, fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
+import { type LossyOptions, lossyRequest } from "./lossy-options.ts";
 import type { BoundedExtent, NamedAxes, NamedShapes, ShapeOptions } from "./shape-axes.ts";
 
 /** More than any machine's cores: a larger number is a mistake. @internal */
@@ -59,6 +60,11 @@ export interface PlanningOptions {
   readonly effort?: PlanEffort;
   /** Which strategy decides what is recomputed; default: `"auto"`. */
   readonly strategy?: StrategyName;
+  /**
+   * What may be kept for the backward pass in few bits, at the price of rounding: results are not those of the program without
+   * (docs/lossy.md). Default: nothing.
+   */
+  readonly lossy?: LossyOptions;
   /** What strategies with segments cut at: `"operation"`, or parts as named by `scope` and `checkpoint`. */
   readonly segments?: Level;
   /**
@@ -134,6 +140,7 @@ export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
   effort: "a text",
   strategy: "a text",
   segments: "a text",
+  lossy: "anything",
   target: "anything",
   products: "a text",
   threads: "anything",
@@ -199,7 +206,8 @@ export function parseCompile(caller: string, options: CompileOptions, more: Opti
 }
 
 function parsed(caller: string, options: PlanningOptions): CompileRequest {
-  const memory = memoryRequest(options);
+  const lossy = lossyRequest(caller, options.lossy);
+  const memory = { ...memoryRequest(options), ...(lossy ? { lossy } : {}) };
   requireTarget(caller, options);
   requirePositions(caller, "donate", options.donate);
   requirePositions(caller, "static", options.static);

@@ -24,6 +24,12 @@ const SIZE = 3;
 const IN_A_LOOP: Readonly<Record<string, string>> = {
   pack_bits: "made by a pass after all transformations",
   unpack_bits: "made by a pass after all transformations",
+  pack_codes: "words hold elements that are apart: of a batch they would have to be taken apart",
+  unpack_codes: "the same",
+  group_min: "made by a pass after all transformations",
+  group_max: "the same",
+  pack_groups: "the same",
+  unpack_groups: "the same",
   shuffle: "one permutation is a chain of exchanges",
 };
 

@@ -5,6 +5,7 @@
 
 import { planningShare } from "../api/compile-progress.ts";
 import { currentHost } from "../api/host.ts";
+import { type LossyOptions, lossyOptions, lossyRequest } from "../api/lossy-options.ts";
 import { plansOf } from "../api/plan.ts";
 import type { PlanningOptions } from "../api/request.ts";
 import { pathsOf } from "../api/traced-program.ts";
@@ -19,10 +20,12 @@ import { byteLength } from "../ir/type.ts";
 import { allNodes } from "../ir/walk.ts";
 import { graphCost } from "../ops/control.ts";
 import type { Proof } from "../plan/budget/budget-levels.ts";
+import { gradientBytes } from "../plan/gradients.ts";
 import { type Plan, withCapacity } from "../plan/problem.ts";
 import { LEVELS } from "../plan/recompute/levels.ts";
 import { auto } from "../plan/recompute/strategies.ts";
 import { STRATEGY_NAMES } from "../plan/recompute/strategy.ts";
+import { type RoundedReport, roundedReports } from "../plan/rounded.ts";
 import { type StripReport, stripReports } from "../plan/strips.ts";
 import { chooseTarget, type NamedTarget } from "../runtime/choose-target.ts";
 import type { AnyFunction } from "../trace/function.ts";
@@ -37,6 +40,10 @@ export const MEMORY_OPTIONS = {
   budget: { value: "SIZE", help: "limit on the arena: 64MiB, 1.5GB, 4096; or min, the smallest arena" },
   "max-slowdown": { value: "X", help: "the smallest arena at X times the predicted time: 1.3" },
   strategy: { value: "NAME", help: `how to choose what to recompute: ${STRATEGY_NAMES.join(", ")}; default: auto` },
+  lossy: {
+    value: "SPEC",
+    help: "what may be kept in few bits: auto, or linear=4,rest=8; also seed=N. Results change (docs/lossy.md)",
+  },
   segments: { value: "LEVEL", help: `where segments may be cut: ${LEVELS.join(", ")}; default: operation` },
 } as const satisfies Record<string, OptionSpec>;
 
@@ -66,7 +73,24 @@ export function memoryOf(args: Arguments): MemoryRequest {
     throw usageError("--budget min with --max-slowdown", "give one of them: both ask for few bytes");
   }
   const budgetBytes = least ? undefined : (sizeOf(args, "budget") ?? undefined);
-  return { budgetBytes, least, maxSlowdown, strategy, segments: choice(args, "segments", LEVELS) };
+  const lossy = lossyRequest("--lossy", lossyOf(args));
+  return { budgetBytes, least, maxSlowdown, strategy, segments: choice(args, "segments", LEVELS), lossy };
+}
+
+/** `auto`, or bits by kind: `linear=4,rest=8`. */
+export function lossyOf(args: Arguments): LossyOptions | undefined {
+  const text = args.value("lossy");
+  if (text === undefined) return undefined;
+  const parts = text.split(",").map((part) => part.split("="));
+  const known = ["auto", "linear", "rest", "seed"];
+  const wrong = parts.find(
+    ([name = "", value]) => !known.includes(name) || (name !== "auto") !== (value !== undefined && value !== ""),
+  );
+  if (wrong)
+    throw usageError(`--lossy ${text}: ${wrong.join("=")}`, "give auto, or linear=4,rest=8; seed=N beside them");
+  const { seed, ...bits } = Object.fromEntries(parts.map(([name = "", value]) => [name, Number(value)]));
+  const residuals = "auto" in bits ? "auto" : bits;
+  return { residuals, ...(seed === undefined ? {} : { seed }) } as LossyOptions;
 }
 
 /** `runs`: the program is run and not only planned, so that its target must be here. */
@@ -94,13 +118,15 @@ export function progressTo({ progress }: Io, doing: () => string, isSearch: bool
 }
 
 /** A request as options of `compile`. */
-export function memoryOptions({ budgetBytes, least, maxSlowdown, strategy, segments }: MemoryRequest): PlanningOptions {
+export function memoryOptions(request: MemoryRequest): PlanningOptions {
+  const { budgetBytes, least, maxSlowdown, strategy, segments, lossy } = request;
   const bytes = least ? "min" : budgetBytes;
   return {
     ...(bytes === undefined ? {} : { memory: bytes }),
     ...(maxSlowdown === undefined ? {} : { maxSlowdown }),
     ...(strategy === undefined ? {} : { strategy }),
     ...(segments === undefined ? {} : { segments }),
+    ...(lossy === undefined ? {} : { lossy: lossyOptions(lossy) }),
   };
 }
 
@@ -140,8 +166,12 @@ export interface PlanFigures extends PersistentFigures, Traffic {
   /** No plan of the program takes less by the same rates: products once at their full rate, or inputs and results moved once. */
   readonly lowerBoundMs: number;
   readonly storeAllPredictedMs: number;
+  /** The most bytes of gradients that are live at one step. */
+  readonly gradientBytes: number;
   /** Parts that run in strips of rows. */
   readonly strips: readonly StripReport[];
+  /** Values that the backward pass reads rounded, under --lossy. */
+  readonly lossy: readonly RoundedReport[];
   /** For the strategy `optimal`: the cost of recomputation over the solver's bound, minus 1; null for others. */
   readonly gap: number | null;
   /** Whether the solver proved optimality. */
@@ -274,7 +304,9 @@ function figuresOf(
     predictedMs,
     lowerBoundMs: Math.min(predictedMs, lowerBoundMs(graph, traffic.leastBytes, plans.costs)),
     storeAllPredictedMs: plans.storeAllFigures.predictedMs,
+    gradientBytes: gradientBytes(made),
     strips: stripReports(made),
+    lossy: roundedReports(graph),
     gap: proof?.gap ?? null,
     proven: proof?.proven ?? false,
     costModel: machine.costModel,

@@ -14,28 +14,29 @@
  * answered, from the cache of plans, by another process or by a search in this one; which plans are tried is in plan-search.ts.
  */
 
-import { TidemarkError } from "../base/errors.ts";
 import type { Graph } from "../ir/graph.ts";
 import type { Candidate } from "../plan/budget/budget-levels.ts";
 import type { PlanFamily } from "../plan/budget/family.ts";
 import { planInfeasible } from "../plan/infeasible.ts";
 import { withinBudget } from "../plan/plan.ts";
-import { type Plan, withCapacity } from "../plan/problem.ts";
+import { withCapacity } from "../plan/problem.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import { strategyNamed } from "../plan/recompute/strategies.ts";
 import type { StrategyName } from "../plan/recompute/strategy.ts";
-import { validate } from "../plan/validate.ts";
 import { arenaSpace, type TargetDescription } from "../target/description.ts";
 import type { PlannedProgram } from "./assembler.ts";
 import type { PlanTools } from "./candidate.ts";
 import { NO_HOST, type Planner, type PlannerHost } from "./host.ts";
+import { cacheOf, isWorthKeeping, LEAST_SEARCHED } from "./kept-plans.ts";
 import { loopSupport } from "./loops.ts";
+import type { LossyForms } from "./lossy-forms.ts";
 import type { TargetCosts } from "./node-costs.ts";
 import { fitted } from "./offload.ts";
-import { type ChosenPlan, type KeptAnswer, PlanCache, settingsOf } from "./plan-cache.ts";
+import type { ChosenPlan, KeptAnswer, PlanCache } from "./plan-cache.ts";
 import { PlanSearch } from "./plan-search.ts";
 import {
   asksNothing,
+  type LossyRequest,
   type MemoryRequest,
   memoryKey,
   PLAIN_REQUEST,
@@ -43,24 +44,7 @@ import {
   type SourceProgram,
 } from "./request.ts";
 import { type ChosenProgram, placedPlan, planTools } from "./stored.ts";
-
-/** Programs of fewer nodes are planned about as fast as a plan is read, unless something is asked of their memory. */
-const LEAST_NODES = 256;
-
-/** Whether a program's plan is looked for in a cache. */
-export const isWorthKeeping = ({ nodes }: Graph, request: MemoryRequest): boolean =>
-  !asksNothing(request) || nodes.length >= LEAST_NODES;
-
-/** From so many nodes on, the search for a plan within a budget takes so much memory that another process is worth starting. */
-const LEAST_SEARCHED = 64;
-
-/** The cache of a program's plans; null where the request rules it out, or the host has no store. */
-function cacheOf(source: SourceProgram, { assembler, costs, request, host }: PlanTools): PlanCache | null {
-  const { cache, validate, passes, solver } = request;
-  const { key } = assembler.target;
-  if (!cache || validate || passes || solver || key === undefined) return null;
-  return PlanCache.of(host.planStore, source.graph, settingsOf(source, key, costs.rates));
-}
+import { requireValidPlan } from "./valid-plan.ts";
 
 /** Of which programs the smallest budget is searched for, which takes seconds: those of a few steps take little. */
 export type MinimumSearch = "none" | "small programs" | "all programs";
@@ -200,6 +184,16 @@ export class ProgramPlans {
     return this.#search.storeAll;
   }
 
+  /** Everything stored, before fusion. */
+  get storedGraph(): Graph {
+    return this.#search.storedGraph;
+  }
+
+  /** The forms of the program in which residuals are rounded. */
+  lossyForms(lossy: LossyRequest): LossyForms {
+    return this.#search.lossyForms(lossy);
+  }
+
   /** The smallest plan; loops do not run hundreds of times for the last few bytes. */
   least(request: MemoryRequest): Candidate<PlannedProgram> {
     return this.#search.least(request);
@@ -224,15 +218,6 @@ export class ProgramPlans {
   family(name: StrategyName, segments?: Level): PlanFamily<PlannedProgram> {
     return this.#search.family(name, segments);
   }
-}
-
-/** Throws when independent code finds a plan broken. */
-function requireValidPlan(plan: Plan): void {
-  const broken = validate(plan.program, plan);
-  if (broken.length === 0) return;
-  throw new TidemarkError("InvalidPlan", broken.map((b) => `${b.rule}: ${b.message}`).join("\n  "), {
-    help: "this is an internal error of the planner: report it with the text of the traced graph",
-  });
 }
 
 /** Plans for whatever is asked of memory. */

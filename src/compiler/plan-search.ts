@@ -19,7 +19,8 @@ import type { PlannedProgram } from "./assembler.ts";
 import { candidateOf, type PlanTools } from "./candidate.ts";
 import { familyKey, GraphPlans } from "./graph-plans.ts";
 import { LoopForms, SMALL } from "./loop-forms.ts";
-import { asksNothing, isQuick, type MemoryRequest } from "./request.ts";
+import { type LosslessPlans, LossyForms } from "./lossy-forms.ts";
+import { asksNothing, isQuick, type LossyRequest, type MemoryRequest } from "./request.ts";
 import { type StoredPlans, storedPlans } from "./stored.ts";
 import { batchPlans, cutFurther, stripForm } from "./strip-forms.ts";
 import { fastestOf, WideSearch } from "./wide-search.ts";
@@ -45,6 +46,7 @@ export class PlanSearch {
   readonly #rules = new Map<string, PlanFamily<PlannedProgram>>();
   #wide: WideSearch | undefined;
   #inStrips: GraphPlans | null | undefined;
+  readonly #rounded = new Map<string, LossyForms>();
   #inBatches: readonly Candidate<PlannedProgram>[] | undefined;
   readonly #cutLeast = new Map<Level, Candidate<PlannedProgram> | null>();
   /** The smallest plans that are known without a search. */
@@ -76,9 +78,9 @@ export class PlanSearch {
     return this.#commonPlans().baseline;
   }
 
-  /** Takes a plan as the smallest for requests of this strategy. */
+  /** Takes a plan as the smallest for requests of this strategy, unless it rounds residuals. */
   setSmallest(request: MemoryRequest, smallest: Candidate<PlannedProgram>): void {
-    this.#smallest.set(smallestKey(request), smallest);
+    if (!request.lossy) this.#smallest.set(smallestKey(request), smallest);
   }
 
   /** After passes and fusion: the plans with everything stored. */
@@ -94,10 +96,32 @@ export class PlanSearch {
     return this.#commonPlans().storeAll;
   }
 
+  /** Everything stored, before fusion. */
+  get storedGraph(): Graph {
+    return this.#commonPlans().graph;
+  }
+
   /** The plan that is asked for; where there is none, the smallest. */
   choose(request: MemoryRequest): Candidate<PlannedProgram> {
     if (asksNothing(request)) return this.#commonPlans().asWritten;
+    if (request.lossy) return this.lossyForms(request.lossy).choose(request);
     return this.#find(request) ?? this.smallest(request);
+  }
+
+  /** The forms of the program in which residuals are rounded. */
+  lossyForms(lossy: LossyRequest): LossyForms {
+    const key = JSON.stringify(lossy);
+    const { graph, stored } = this.#commonPlans();
+    const plans: LosslessPlans = {
+      ...{ graph, stored },
+      within: (request) =>
+        isQuick(request) ? this.#firstWithin(request.budgetBytes ?? 0, request.segments) : this.#find(request),
+      underMs: (limitMs, request) => this.#underMs(limitMs, request),
+      least: (request) => this.least(request),
+    };
+    const forms = this.#rounded.get(key) ?? new LossyForms(plans, lossy, this.#tools);
+    this.#rounded.set(key, forms);
+    return forms;
   }
 
   #find(request: MemoryRequest): Candidate<PlannedProgram> | null {
@@ -257,9 +281,10 @@ export class PlanSearch {
 
   /** The smallest plan there is, however long it takes. */
   smallest(request: MemoryRequest): Candidate<PlannedProgram> {
+    const { strategy, segments, lossy } = request;
+    if (lossy) return this.lossyForms(lossy).smallest({ strategy, segments });
     const known = this.#smallest.get(smallestKey(request));
     if (known) return known;
-    const { strategy, segments } = request;
     const forms = this.#loopForms(strategyNamed(strategy));
     const [least, tight] = [this.least({ strategy, segments }), forms?.smallest(segments)];
     return tight && isSmaller(tight, least) ? tight : least;

@@ -9,6 +9,17 @@ import type { ExactPlanner } from "../plan/recompute/solver.ts";
 import type { StrategyName } from "../plan/recompute/strategy.ts";
 import type { CostModel } from "../target/work.ts";
 
+/** Which residuals may be kept in few bits, and in how many. Results are then not those of the program without. */
+export interface LossyRequest {
+  /** Bits of values that all gradients are linear in, and of the others; null: as they are. */
+  readonly linear: number | null;
+  readonly rest: number | null;
+  /** Whether without a budget all of them are; otherwise only what a budget needs. */
+  readonly everywhere: boolean;
+  /** Decides how numbers are rounded. */
+  readonly seed: number;
+}
+
 /** What is asked of memory. */
 export interface MemoryRequest {
   /** The arena may not be larger. */
@@ -21,19 +32,22 @@ export interface MemoryRequest {
   readonly strategy?: StrategyName | undefined;
   /** What segments are made of, for strategies that have segments; default: operations. */
   readonly segments?: Level | undefined;
+  /** What may be rounded; default: nothing. */
+  readonly lossy?: LossyRequest | undefined;
   /** For a budget: the first good plan will do, where `auto` finds one with little work. */
   readonly quick?: boolean | undefined;
 }
 
 /** Whether nothing is asked of memory: the program is planned as it was written. */
-export const asksNothing = ({ budgetBytes, least = false, maxSlowdown, strategy }: MemoryRequest): boolean =>
-  strategy === undefined && budgetBytes === undefined && !least && maxSlowdown === undefined;
+export const asksNothing = ({ budgetBytes, least = false, maxSlowdown, strategy, lossy }: MemoryRequest): boolean =>
+  strategy === undefined && budgetBytes === undefined && !least && maxSlowdown === undefined && !lossy?.everywhere;
 
 /** As data that is equal for requests that mean the same. */
 export function memoryKey(request: MemoryRequest): readonly unknown[] {
-  const { budgetBytes, least, maxSlowdown, strategy, segments } = request;
+  const { budgetBytes, least, maxSlowdown, strategy, segments, lossy } = request;
   const asked = [budgetBytes ?? null, least ?? false, maxSlowdown ?? null, strategy ?? null, segments ?? "operation"];
-  return isQuick(request) ? [...asked, "quick"] : asked;
+  const rounded = lossy ? [[lossy.linear, lossy.rest, lossy.everywhere, lossy.seed]] : [];
+  return isQuick(request) ? [...asked, ...rounded, "quick"] : [...asked, ...rounded];
 }
 
 /** Whether the first good plan will do. Where fewer bytes are asked for, or a strategy by name, there is only one answer. */

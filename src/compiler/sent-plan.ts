@@ -7,8 +7,9 @@
 import { isPackable, type PackedGraph, packGraph, unpackGraph } from "../ir/pack.ts";
 import { strategyNamed } from "../plan/recompute/strategies.ts";
 import type { TargetDescription } from "../target/description.ts";
-import { assemble, isWorthKeeping } from "./assemble.ts";
+import { assemble } from "./assemble.ts";
 import { NO_HOST, type PlannerHost } from "./host.ts";
+import { isWorthKeeping } from "./kept-plans.ts";
 import { OPS } from "./known-ops.ts";
 import { PlanCache, type PlanSettings, type PlanStore, settingsOf } from "./plan-cache.ts";
 import { type MemoryRequest, memoryKey, type PlanProgress, type PlanRequest, type SourceProgram } from "./request.ts";

@@ -107,7 +107,7 @@ export const storedPlanner: Planner = {
   assemble(source, target, request, host) {
     const started = performance.now();
     if (!asksNothing(request.memory) || request.validate) {
-      const asked = request.validate ? "validate" : "a budget (memory, maxSlowdown, strategy)";
+      const asked = request.validate ? "validate" : "a budget (memory, maxSlowdown, strategy, lossy)";
       const summary = `${asked} needs the planner of budgets, which is not imported`;
       throw new TidemarkError("InvalidArgument", summary, { help: BUDGET_HELP });
     }

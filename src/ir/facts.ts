@@ -23,6 +23,13 @@ export interface OpFacts<A> {
   readonly coefficients?: readonly number[];
   /** The result is the first input with the third added at the rows that the second names, along this axis. */
   addsRows?(attrs: A): number;
+  /**
+   * Inputs that the results are linear in, all of them together, where the derivative does not say so: with these rounded at random
+   * the expected results are the exact ones.
+   */
+  readonly linearIn?: readonly number[];
+  /** It keeps its first input in few bits: how many, what the input is called, and whether gradients are linear in it. */
+  rounds?(attrs: A): RoundedForm;
   /** The result is the product of its two inputs. */
   readonly isProduct?: true;
   /** True exactly where sign · (first - second) is 0 or less; less than 0 if strict. */
@@ -54,6 +61,15 @@ export interface OpFacts<A> {
   readonly torchReads?: readonly (readonly number[])[];
   /** How it acts on strips of rows; operations on elements need not say. */
   readonly strips?: StripForms<A>;
+}
+
+/** A value kept in few bits. */
+export interface RoundedForm {
+  readonly bits: number;
+  readonly value: string;
+  readonly linear: boolean;
+  /** Another for every value. */
+  readonly key: number;
 }
 
 /** A node apart from where it stands. */

@@ -5,6 +5,7 @@ import { attend, attendBackward } from "./attend.ts";
 import { packBits, unpackBits } from "./bits.ts";
 import { switchOp } from "./branch.ts";
 import { broadcast, sum } from "./broadcast.ts";
+import { dynamicCode, dynamicValue, packCodes, unpackCodes } from "./codes.ts";
 import { concat } from "./concat.ts";
 import { call, customJvp, customVjp, fused, gated } from "./control.ts";
 import { conv, convInput, convWeight } from "./conv.ts";
@@ -59,6 +60,7 @@ import { record } from "./record.ts";
 import { all, any, reduceMax, reduceMin, reduceProd } from "./reduce.ts";
 import { floorDiv, fmod, remainder, shiftLeft, shiftRight, trunc } from "./remainder.ts";
 import { rewind } from "./rewind.ts";
+import { groupMax, groupMin, packGroups, unpackGroups } from "./rounding.ts";
 import { cummax, cummin, cumsum, linearScan } from "./scan.ts";
 import { scatterMax, scatterMaxAlong, scatterMin, scatterMinAlong, scatterMul, scatterMulAlong } from "./scatter.ts";
 import { cast, stopGradient, where, widen } from "./select.ts";
@@ -172,6 +174,16 @@ export const allOps: readonly AnyOp[] = [
   // bits
   packBits,
   unpackBits,
+  // codes
+  packCodes,
+  unpackCodes,
+  dynamicCode,
+  dynamicValue,
+  // rounding
+  groupMin,
+  groupMax,
+  packGroups,
+  unpackGroups,
   // broadcast
   broadcast,
   sum,

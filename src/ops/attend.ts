@@ -421,7 +421,8 @@ export const attendBackward: OpDef<AttendAttrs> = defineOp<AttendAttrs>({
   name: "attend_backward",
   defaults: DEFAULTS,
   batch: { kind: "general", apply: attendOfBatch(6, (b, x, attrs) => b.callAll(attendBackward, x, attrs)) },
-  facts: { strips: attendStrips },
+  // dv = Pᵀ·g, and dq, dk from P∘(g·vᵀ - delta): in the cotangent and its dot product with the result, together
+  facts: { strips: attendStrips, linearIn: [4, 5] },
   infer(inputs, attrs) {
     const roles = ["q", "k", "v", "logsum", "delta", "g"];
     if (!isNumber(inputs, 6, attrs)) requireInputs("attend_backward", roles, inputs);

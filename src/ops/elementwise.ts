@@ -145,7 +145,7 @@ export const div: OpDef<NoAttrs> = elementwise("div", {
     [1, 3],
   ],
   exactInDouble: true,
-  facts: { absorbs: [{ operand: 0, value: 0, unless: [0] }], torchReads: [[1], [0, 1]] },
+  facts: { absorbs: [{ operand: 0, value: 0, unless: [0] }], linearIn: [0], torchReads: [[1], [0, 1]] },
   simplify(b, node) {
     const x = val(node.inputs, 0);
     const c = splatOf(b, val(node.inputs, 1));

@@ -10,7 +10,7 @@ import { add, div, maximum, minimum, mul, pow, rsqrt, sqrt, square, sub } from "
 import type { TensorLike } from "../api/operands.ts";
 import { mean } from "../api/reduce.ts";
 import { expandDims } from "../api/shape.ts";
-import type { Shape } from "../ir/type.ts";
+import { type TensorType, tensorType } from "../ir/type.ts";
 import { type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import {
@@ -46,9 +46,10 @@ const OPTIONS: OptionKinds<AdafactorOptions> = {
 const rootMeanSquare = (x: Tensor): Tensor => sqrt(mean(square(x)));
 
 /** Averages of rows and columns, or of single elements where there are no rows. */
-function slotShape(slot: string, shape: Shape): Shape {
-  if (shape.length < 2) return slot === "rows" ? shape : [];
-  return slot === "rows" ? shape.slice(0, -1) : [...shape.slice(0, -2), ...shape.slice(-1)];
+function slotType(slot: string, { dtype, shape }: TensorType): TensorType {
+  const columns = shape.length < 2 ? [] : [...shape.slice(0, -2), ...shape.slice(-1)];
+  const rows = shape.length < 2 ? shape : shape.slice(0, -1);
+  return tensorType(dtype, slot === "rows" ? rows : columns);
 }
 
 interface Scalars {
@@ -93,5 +94,5 @@ export function adafactor(options: AdafactorOptions = {}): Optimizer {
     const size = mul(maximum(rootMeanSquare(leaf.param), leastSize), rate);
     return { param: sub(shrunk(leaf, rate as Tensor, options), mul(limited, size)), slots: next };
   };
-  return optimizer({ name: "adafactor", slots: { rows: 0, columns: 0 }, slotShape, scalars, update }, lr, options);
+  return optimizer({ name: "adafactor", slots: { rows: 0, columns: 0 }, slotType, scalars, update }, lr, options);
 }

@@ -48,7 +48,8 @@ export const MOMENT_OPTIONS: OptionKinds<MomentOptions> = {
 
 const OPTIONS: OptionKinds<AdamOptions> = { ...MOMENT_OPTIONS, lazy: "a function" };
 
-interface Scalars {
+/** What all parameters have in common. @internal */
+export interface AdamScalars {
   /** lr / (1 - β₁ᵗ). */
   readonly stepSize: TensorLike;
   /** 1 / √(1 - β₂ᵗ). */
@@ -62,8 +63,8 @@ export function correction(beta: number, t: Tensor): Tensor {
   return neg(expm1(mul(t, Math.log(beta))));
 }
 
-function adamRule(name: string, options: AdamOptions, decoupled: boolean): Rule<Scalars> {
-  requireOptions(name, options, OPTIONS);
+/** The settings with their defaults, checked. @internal */
+export function momentSettings(name: string, options: MomentOptions) {
   const { beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0 } = options;
   requireRanges(name, [
     ["beta1", beta1, 0, 1],
@@ -71,8 +72,29 @@ function adamRule(name: string, options: AdamOptions, decoupled: boolean): Rule<
     ["eps", eps, 0, Number.POSITIVE_INFINITY],
     ["weightDecay", weightDecay, 0, Number.POSITIVE_INFINITY],
   ]);
+  return { beta1, beta2, eps, weightDecay };
+}
+
+/** @internal */
+export function adamScalars(
+  { beta1, beta2, weightDecay }: ReturnType<typeof momentSettings>,
+  rate: Tensor | number,
+  t: Tensor,
+): AdamScalars {
+  return {
+    stepSize: beta1 === 0 ? rate : div(rate, correction(beta1, t)),
+    inverse: beta2 === 0 ? 1 : rsqrt(correction(beta2, t)),
+    // numbers stay numbers: they take the element type of the parameter
+    shrink: typeof rate === "number" ? 1 - rate * weightDecay : sub(1, mul(rate, weightDecay)),
+  };
+}
+
+function adamRule(name: string, options: AdamOptions, decoupled: boolean): Rule<AdamScalars> {
+  requireOptions(name, options, OPTIONS);
+  const settings = momentSettings(name, options);
+  const { beta1, beta2, eps, weightDecay } = settings;
   const shrinks = decoupled && weightDecay > 0;
-  const rows: RowsRule<Scalars> = {
+  const rows: RowsRule<AdamScalars> = {
     isExact: false,
     lazy: options.lazy,
     update: (leaf, { stepSize, inverse, shrink }) => {
@@ -89,12 +111,7 @@ function adamRule(name: string, options: AdamOptions, decoupled: boolean): Rule<
     name,
     rows,
     slots: { m: 0, v: 0 },
-    scalars: (rate, t) => ({
-      stepSize: beta1 === 0 ? rate : div(rate, correction(beta1, t)),
-      inverse: beta2 === 0 ? 1 : rsqrt(correction(beta2, t)),
-      // numbers stay numbers: they take the element type of the parameter
-      shrink: typeof rate === "number" ? 1 - rate * weightDecay : sub(1, mul(rate, weightDecay)),
-    }),
+    scalars: (rate, t) => adamScalars(settings, rate, t),
     update: (leaf: Leaf, { stepSize, inverse, shrink }) => {
       const g = decoupled ? leaf.grad : penalized(leaf, options);
       const m = add(mul(leaf.slots.m as Tensor, beta1), mul(g, 1 - beta1));

@@ -3,8 +3,11 @@
 export { type AdafactorOptions, adafactor } from "./adafactor.ts";
 export { type AdagradOptions, adagrad } from "./adagrad.ts";
 export { type AdamOptions, adam, adamw, type MomentOptions } from "./adam.ts";
+export { type AdamMiniOptions, adamMini } from "./adam-mini.ts";
+export { type Adam8bitOptions, adam8bit, adamw8bit } from "./adam8bit.ts";
 export { accumulate, ema } from "./average.ts";
 export { chain, clipByGlobalNorm, clipByValue, type GradientTransform, globalNorm } from "./clip.ts";
+export { type GaloreOptions, galore } from "./galore.ts";
 export { lamb } from "./lamb.ts";
 export { type LbfgsOptions, lbfgs } from "./lbfgs.ts";
 export { type LionOptions, lion } from "./lion.ts";

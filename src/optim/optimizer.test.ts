@@ -31,6 +31,10 @@ const OPTIMIZERS: readonly [string, optim.Optimizer][] = [
   ["lamb", optim.lamb({ lr: optim.exponential(0.2, 0.97) })],
   ["adafactor", optim.adafactor({ lr: 0.15 })],
   ["lbfgs", optim.lbfgs({ lr: 0.5, history: 3 })],
+  ["adam8bit", optim.adam8bit({ lr: 0.1, leastElements: 1 })],
+  ["adamw8bit, small ones in full", optim.adamw8bit({ lr: 0.1 })],
+  ["adamMini", optim.adamMini({ lr: 0.1 })],
+  ["galore", optim.galore({ lr: 0.2, rank: 1, every: 5, scale: 1 })],
   ["an average", optim.ema(optim.adam({ lr: 0.1 }), 0.9)],
 ];
 
@@ -127,6 +131,11 @@ describe("an update", () => {
     expect(() => optim.lbfgs({ history: 0 })).toThrow("history 0");
     expect(() => optim.lamb({ eps: -1 })).toThrow("eps -1");
     expect(() => optim.adafactor({ clipUpdate: 0 })).toThrow("clipUpdate 0");
+    expect(() => optim.adam8bit({ beta1: 1 })).toThrow("beta1 1");
+    expect(() => optim.galore({ rank: 0 })).toThrow("rank 0");
+    expect(() => optim.adamMini({ blocks: () => [2, 1] }).init({ w: tensor([[1, 2]]) })).toThrow(
+      "blocks [2,1] of params.w, whose shape is [1,2]",
+    );
     expect(() => optim.ema(optim.sgd(), 1)).toThrow("decay 1");
     expect(() => optim.accumulate(loss, 0)).toThrow("0 parts");
     expect(() => optim.accumulate(loss, 5)(params, x, y)).toThrow("has 16 examples for 5 parts");

@@ -10,7 +10,7 @@
 import { add, cast, mul, sub } from "../api/elementwise.ts";
 import { fullOf } from "../api/operands.ts";
 import { at } from "../base/invariant.ts";
-import { type Shape, sameType, tensorType, typeText } from "../ir/type.ts";
+import { sameType, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { type DType, isFloat } from "../kernel/dtype.ts";
 import { fail, type OptionKinds } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
@@ -112,8 +112,8 @@ export interface Rule<C> {
   readonly name: string;
   /** Names of the slots, with their initial values. */
   readonly slots: Readonly<Record<string, number>>;
-  /** The shape of a parameter's slot; by default that of the parameter. */
-  slotShape?(slot: string, shape: Shape): Shape;
+  /** The type of a parameter's slot; by default that of the parameter. */
+  slotType?(slot: string, param: TensorType, path: string): TensorType;
   /** @param t the number of this update, from 1, in the element type of the parameters */
   scalars(rate: Tensor | number, t: Tensor): C;
   update(leaf: Leaf, scalars: C): UpdatedLeaf;
@@ -253,12 +253,16 @@ export function optimizer<C>(rule: Rule<C>, lr: LearningRate, { clip, trains }: 
     init: (params) => {
       const flat = flatten(params, "params");
       requireFloats(rule.name, flat);
-      const shapeOf = (slot: string, { shape }: Tensor, i: number): Shape =>
-        trains?.(at(flat.paths, i)) === false ? [0] : (rule.slotShape?.(slot, shape) ?? shape);
+      const slotOf = (slot: string, leaf: Tensor, i: number, value: number): Tensor => {
+        const own = tensorType(leaf.dtype, leaf.shape);
+        const path = at(flat.paths, i);
+        const { dtype, shape } = rule.slotType?.(slot, own, path) ?? own;
+        return fullOf(dtype, trains?.(path) === false ? [0] : shape, value);
+      };
       const filled = (slot: string, value: number) =>
         unflatten(
           flat.def,
-          flat.leaves.map((leaf, i) => fullOf(leaf.dtype, shapeOf(slot, leaf, i), value)),
+          flat.leaves.map((leaf, i) => slotOf(slot, leaf, i, value)),
         ) as typeof params;
       const entries = Object.entries(rule.slots);
       const slots = atOneLine(() => entries.map(([slot, value]) => [slot, filled(slot, value)] as const));

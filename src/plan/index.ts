@@ -11,6 +11,7 @@ export { assignBuffers } from "./alias.ts";
 export { boundOf, liveBytes } from "./bound.ts";
 export { type CsvProblem, parseCsv, printCsv } from "./csv.ts";
 export { type Explanation, explainAll, explainText, explainValue } from "./explain.ts";
+export { gradientBytes } from "./gradients.ts";
 export { PLAN_JSON_VERSION, type PlanJson, type PlanJsonOptions, planJson, type SpaceJson } from "./json.ts";
 export { type LiveBuffer, liveAt } from "./live.ts";
 export { liveness } from "./liveness.ts";

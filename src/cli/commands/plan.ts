@@ -9,6 +9,7 @@ import { memoryMap } from "../../plan/memory-map.ts";
 import { printPlan } from "../../plan/print.ts";
 import type { Plan } from "../../plan/problem.ts";
 import { reportText } from "../../plan/report.ts";
+import { roundedText } from "../../plan/rounded.ts";
 import { planTrace, predictedStepMs } from "../../plan/trace-events.ts";
 import { type Arguments, type Command, type Io, paintFor, usageError, writeJson } from "../command.ts";
 import { CONTRACT } from "../contract.ts";
@@ -28,6 +29,9 @@ function persistentText(f: PlanFigures): string {
   return `kept between runs: ${parts.map(([bytes, what]) => `${formatBytes(bytes)} of ${what}`).join(", ")}`;
 }
 
+const gradientText = ({ gradientBytes }: PlanFigures): readonly string[] =>
+  gradientBytes === 0 ? [] : [`gradients that wait for an update take up to ${formatBytes(gradientBytes)} at a time`];
+
 /** The cost and savings of recomputation; empty if there is none. */
 function recomputationText(f: PlanFigures): string {
   const { minimumBudgetBytes: least } = f;
@@ -44,7 +48,13 @@ function recomputationText(f: PlanFigures): string {
 function planText(plan: Plan, f: PlanFigures, io: Io): string {
   const times = `${f.predictedMs.toFixed(1)} ms by ${f.costModel} rates, and at least ${f.lowerBoundMs.toFixed(1)} ms`;
   const predicted = `a step is predicted to take ${times} with any plan`;
-  const lines = [reportText(plan), memoryChart(plan, paintFor(io)), persistentText(f)];
+  const lines = [
+    reportText(plan),
+    memoryChart(plan, paintFor(io)),
+    persistentText(f),
+    ...gradientText(f),
+    ...roundedText(f.lossy),
+  ];
   const planned = `${f.planCached ? "read from the cache" : "planned"} in ${f.planMs.toFixed(0)} ms`;
   return `${lines.join("\n")}\n${recomputationText(f)}${planned}, ${predicted}\n`;
 }

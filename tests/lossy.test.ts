@@ -1,0 +1,144 @@
+/** @file Residuals kept in few bits: which values, what they cost, that bits depend on the choice alone, and what is refused. */
+import { describe, expect, it } from "vitest";
+import {
+  compile,
+  gelu,
+  grad,
+  lossyDeviation,
+  plan,
+  random,
+  spec,
+  type Tensor,
+  valueAndGrad,
+} from "../src/api/index.ts";
+import type { LossyOptions } from "../src/api/lossy-options.ts";
+import { ROUNDED_BITS } from "../src/ops/rounding.ts";
+import { expectedError } from "../src/plan/rounded.ts";
+
+const WIDTH = 64;
+const BATCH = 256;
+const LAYERS = 8;
+
+/** Products, with an activation whose backward reads its input. */
+function lossOf(ws: readonly Tensor[], x: Tensor): Tensor {
+  return ws
+    .reduce((h, w) => gelu(h.matmul(w)), x)
+    .square()
+    .mean();
+}
+
+const weights = Array.from({ length: LAYERS }, (_, i) => random.normal(random.key(i), [WIDTH, WIDTH]).mul(0.2));
+const x = random.normal(random.key(99), [BATCH, WIDTH]);
+const specs = [Array.from({ length: LAYERS }, () => spec([WIDTH, WIDTH])), spec([BATCH, WIDTH])] as const;
+const step = valueAndGrad(lossOf);
+const both: LossyOptions = { residuals: { linear: 4, rest: 8 } };
+const numbers = (result: readonly [Tensor, readonly Tensor[]]) => [result[0], ...result[1]].map((t) => [...t.data()]);
+
+describe("residuals in few bits", () => {
+  it("are those that the backward pass reads, the operands of products linear and those of activations not", () => {
+    const { lossy } = plan(step, { lossy: both })(...specs);
+    const whole = 4 * BATCH * WIDTH;
+    expect(lossy.filter(({ linear }) => linear).length).toBe(LAYERS - 1);
+    expect(lossy.filter(({ linear }) => !linear).length).toBeGreaterThanOrEqual(LAYERS);
+    for (const { linear, form, bytes, wholeBytes, error } of lossy) {
+      expect([form, wholeBytes, error]).toEqual(
+        linear ? ["4 bits", whole, expectedError(4)] : ["8 bits", whole, expectedError(8)],
+      );
+      // two numbers of f32 for 256 elements
+      expect(bytes).toBe((whole * (linear ? 4 : 8)) / 32 + (8 * BATCH * WIDTH) / 256);
+    }
+    expect(plan(step)(...specs).lossy).toEqual([]);
+  });
+
+  it("leave results as they are where nothing is asked for, and of auto without a budget", () => {
+    const exact = numbers(compile(step)(weights, x));
+    expect(numbers(compile(step, { lossy: { residuals: "auto" } })(weights, x))).toEqual(exact);
+    expect(numbers(compile(step, { lossy: both })(weights, x))).not.toEqual(exact);
+  });
+
+  it("change no loss, and gradients by little", () => {
+    const [loss, grads] = compile(step)(weights, x);
+    const rounded = compile(step, { lossy: both, validate: true })(weights, x);
+    expect(rounded[0].item()).toBe(loss.item());
+    for (const [i, g] of rounded[1].entries()) {
+      const off = g.sub(grads[i]!).norm().item() / grads[i]!.norm().item();
+      expect(off).toBeGreaterThan(0);
+      expect(off).toBeLessThan(0.1);
+    }
+  });
+
+  it("have bits that depend on the choice and the seed, not on the budget, the run or threads", () => {
+    const all = compile(step, { lossy: both });
+    const expected = numbers(all(weights, x));
+    expect(numbers(all(weights, x))).toEqual(expected);
+    const { arenaBytes, lossy } = all.program(weights, x);
+    expect(numbers(compile(step, { lossy: both, threads: 2 })(weights, x))).toEqual(expected);
+    const less = compile(step, { lossy: both, strategy: "recompute-all" });
+    expect(less.program(weights, x).lossy.length).toBe(lossy.length);
+    expect(less.program(weights, x).arenaBytes).toBeLessThan(arenaBytes);
+    expect(numbers(less(weights, x))).toEqual(expected);
+    expect(numbers(compile(step, { lossy: { ...both, seed: 1 } })(weights, x))).not.toEqual(expected);
+  });
+
+  it("are chosen for a budget, as few as it needs, and not where recomputing takes less time", () => {
+    const whole = plan(step)(...specs);
+    const all = plan(step, { lossy: both })(...specs);
+    expect(all.arenaBytes).toBeLessThan(0.6 * whole.arenaBytes);
+    const budgets = [0.9, 0.75].map((share) => Math.floor(whole.arenaBytes * share));
+    for (const memory of budgets) {
+      const [lossless, lossy] = [
+        plan(step, { memory })(...specs),
+        plan(step, { memory, lossy: { residuals: "auto" } })(...specs),
+      ];
+      expect(lossy.arenaBytes).toBeLessThanOrEqual(memory);
+      expect(lossy.predictedMs).toBeLessThanOrEqual(lossless.predictedMs * 1.001);
+      expect(lossy.lossy.length).toBeLessThan(all.lossy.length);
+    }
+  });
+
+  it("are measured: errors of values near those expected, gradients near the exact ones", () => {
+    const { values, results } = lossyDeviation(step, { lossy: both })(weights, x);
+    expect(values.length).toBe(plan(step, { lossy: both })(...specs).lossy.length);
+    for (const { measured, error } of values) {
+      expect(measured).toBeGreaterThan(error / 5);
+      expect(measured).toBeLessThan(error * 2);
+    }
+    expect(results.map(({ path }) => path)).toEqual(["result[0]", ...weights.map((_, i) => `result[1][${i}]`)]);
+    expect(results[0]).toMatchObject({ relative: 0 });
+    for (const { cosine } of results) expect(cosine).toBeGreaterThan(0.995);
+  });
+
+  it("are unbiased where gradients are linear in them: the mean over seeds comes near", () => {
+    const slope = grad((w: Tensor, v: Tensor, input: Tensor) => input.matmul(v).sin().matmul(w).mean());
+    const [w, v] = [weights[0]!, weights[1]!];
+    const exact = slope(w, v, x);
+    const seeds = 10;
+    const distances = ROUNDED_BITS.map((bits) => {
+      const draws = Array.from({ length: seeds }, (_, seed) =>
+        compile(slope, { lossy: { residuals: { linear: bits as 4 }, seed } })(w, v, x),
+      );
+      const mean = draws.reduce((a, b) => a.add(b)).div(seeds);
+      const off = (g: Tensor): number => g.sub(exact).norm().item() / exact.norm().item();
+      expect(off(mean)).toBeLessThan(0.5 * off(draws[0]!));
+      return off(draws[0]!);
+    });
+    expect([...distances].sort((a, b) => b - a)).toEqual(distances);
+  });
+});
+
+describe("what is refused", () => {
+  const asked = (lossy: unknown) => () => compile(step, { lossy: lossy as LossyOptions });
+
+  it("says what would be right", () => {
+    expect(asked("auto")).toThrow('lossy is the string "auto"');
+    expect(asked({ residuals: "half" })).toThrow('lossy.residuals is the string "half"');
+    expect(asked({ residuals: {} })).toThrow("says no bits");
+    expect(asked({ residuals: { linear: 3 } })).toThrow("lossy.residuals.linear is 3");
+    expect(asked({ residuals: { rest: 4 } })).toThrow(
+      "gradients are not linear in these values: below 8 bits training fails",
+    );
+    expect(asked({ residuals: { lineal: 4 } })).toThrow("lineal");
+    expect(asked({ residuals: "auto", seed: 0.5 })).toThrow("lossy.seed is 0.5");
+    expect(() => lossyDeviation(step, {})).toThrow("lossy is not given");
+  });
+});
