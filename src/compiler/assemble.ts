@@ -13,7 +13,6 @@
  * The budget is on the arena of the real plan: after fusion, order and placement, with workspace and what persists.
  */
 
-import { TidemarkError } from "../base/errors.ts";
 import type { Graph } from "../ir/graph.ts";
 import { loopGroups, withSchedules } from "../loops/groups.ts";
 import { LoopLevels, openCheckpoints } from "../loops/strategies.ts";
@@ -22,14 +21,13 @@ import { type Candidate, UNREACHED } from "../plan/budget/budget-levels.ts";
 import { isSmaller, PlanFamily } from "../plan/budget/family.ts";
 import { planInfeasible } from "../plan/infeasible.ts";
 import { withinBudget } from "../plan/plan.ts";
-import { type Plan, withCapacity } from "../plan/problem.ts";
+import { withCapacity } from "../plan/problem.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import { auto, binomial, strategyNamed } from "../plan/recompute/strategies.ts";
 import type { Strategy, StrategyName } from "../plan/recompute/strategy.ts";
-import { validate } from "../plan/validate.ts";
 import { arenaSpace, type TargetDescription } from "../target/description.ts";
 import type { PlannedProgram } from "./assembler.ts";
-import { candidateOf, type PlanTools } from "./candidate.ts";
+import { candidateOf, type PlanTools, requireValidPlan } from "./candidate.ts";
 import { familyKey, GraphPlans } from "./graph-plans.ts";
 import { NO_HOST, type Planner, type PlannerHost } from "./host.ts";
 import { LoopForms, SMALL } from "./loop-forms.ts";
@@ -46,6 +44,7 @@ import {
   type PlanRequest,
   type SourceProgram,
 } from "./request.ts";
+import { spilledPlan } from "./spill.ts";
 import { type ChosenProgram, placedPlan, planTools, type StoredPlans, storedPlans } from "./stored.ts";
 import { batchPlans, cutFurther, stripForm } from "./strip-forms.ts";
 import { fastestOf, WideSearch } from "./wide-search.ts";
@@ -142,6 +141,7 @@ export class ProgramPlans {
    * moved to its other memory where it has one, and recomputed otherwise.
    */
   choose(memory: MemoryRequest = this.#tools.request.memory): Candidate<PlannedProgram> {
+    if (memory.spill && memory.budgetBytes !== undefined) return this.#spilled(memory, memory.budgetBytes);
     const { capacity } = arenaSpace(this.#tools.assembler.target);
     const budgetBytes = Math.min(memory.budgetBytes ?? capacity, capacity);
     const within = (asked: MemoryRequest): Candidate<PlannedProgram> | null =>
@@ -154,7 +154,15 @@ export class ProgramPlans {
     return chosen;
   }
 
-  #search(request: MemoryRequest): Candidate<PlannedProgram> {
+  /** With a file as second memory. */
+  #spilled(memory: MemoryRequest, budgetBytes: number): Candidate<PlannedProgram> {
+    const search = (bytes: number) => this.#search({ ...memory, budgetBytes: bytes, spill: undefined }, false);
+    const chosen = spilledPlan(this.storeAll, budgetBytes, search, this.#tools);
+    return chosen ?? this.#notRefused(this.smallest(memory), memory);
+  }
+
+  /** `throwsRefusal`: else the smallest plan is the answer where none is within the budget. */
+  #search(request: MemoryRequest, throwsRefusal = true): Candidate<PlannedProgram> {
     const worth = isWorthKeeping(this.#graph, request);
     // a proof cannot be checked when the plan is read
     const isProven = strategyNamed(request.strategy).solver === "required";
@@ -171,7 +179,7 @@ export class ProgramPlans {
     if (restored) {
       this.#restored = { ...restored, request };
       this.#isKept = true;
-      return this.#notRefused(restored.chosen, request);
+      return throwsRefusal ? this.#notRefused(restored.chosen, request) : restored.chosen;
     }
     const started = performance.now();
     const chosen = this.#choose(request);
@@ -180,7 +188,7 @@ export class ProgramPlans {
       const what = this.#isRefused(chosen, request) ? "refused" : "plan";
       cache.keepPlan(what, memoryKey(request), { chosen, storeAll: this.#commonPlans().baseline });
     }
-    return this.#notRefused(chosen, request);
+    return throwsRefusal ? this.#notRefused(chosen, request) : chosen;
   }
 
   /** Whether a plan is above the budget, and there is no other memory that its values could be moved to. */
@@ -467,15 +475,6 @@ export class ProgramPlans {
     this.#rules.set(key, family);
     return family;
   }
-}
-
-/** Throws when independent code finds a plan broken. */
-function requireValidPlan(plan: Plan): void {
-  const broken = validate(plan.program, plan);
-  if (broken.length === 0) return;
-  throw new TidemarkError("InvalidPlan", broken.map((b) => `${b.rule}: ${b.message}`).join("\n  "), {
-    help: "this is an internal error of the planner: report it with the text of the traced graph",
-  });
 }
 
 /** Plans for whatever is asked of memory. */

@@ -9,6 +9,12 @@ import type { ExactPlanner } from "../plan/recompute/solver.ts";
 import type { StrategyName } from "../plan/recompute/strategy.ts";
 import type { CostModel } from "../target/work.ts";
 
+/** A slower memory beside the arena. */
+export interface SpillRequest {
+  /** Bytes a second each way, for predictions. */
+  readonly bytesPerSecond: number;
+}
+
 /** What is asked of memory. */
 export interface MemoryRequest {
   /** The arena may not be larger. */
@@ -23,6 +29,8 @@ export interface MemoryRequest {
   readonly segments?: Level | undefined;
   /** For a budget: the first good plan will do, where `auto` finds one with little work. */
   readonly quick?: boolean | undefined;
+  /** For a budget: values may wait for their next use in a file. */
+  readonly spill?: SpillRequest | undefined;
 }
 
 /** Whether nothing is asked of memory: the program is planned as it was written. */

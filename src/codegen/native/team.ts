@@ -30,6 +30,14 @@ static void run_thread(Team *team, u8 *A, int thread, u32 *call);
 void tidemark_run(Team *team, u8 *A) { run_thread(team, A, 0, 0); }
 `;
 
+/** One thread whose program has copies to a file (spill.ts). */
+const ALONE_WITH_FILE = ALONE.replace(
+  "typedef void Team;",
+  "#include <stdlib.h>\ntypedef struct { Spill *spill; } Team;",
+)
+  .replace("return (Team *)1;", "return calloc(1, sizeof(Team));")
+  .replace("(void)team; }", "free(team); }");
+
 const TOGETHER = `#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -189,6 +197,8 @@ void tidemark_run(Team *team, u8 *A) {
 `;
 
 /** Threads, how they share calls, and the functions that a program is opened, run and closed with. */
-export function teamText(threads: number): string {
-  return `#define THREADS ${threads}\n${threads === 1 ? ALONE : TOGETHER}`;
+export function teamText(threads: number, hasFile = false): string {
+  const together = hasFile ? TOGETHER.replace("  u8 *arena;\n", "  u8 *arena;\n  Spill *spill;\n") : TOGETHER;
+  const alone = hasFile ? ALONE_WITH_FILE : ALONE;
+  return `#define THREADS ${threads}\n${threads === 1 ? alone : together}`;
 }
