@@ -157,7 +157,7 @@ export class ProgramPlans {
   /** With a file as second memory. */
   #spilled(memory: MemoryRequest, budgetBytes: number): Candidate<PlannedProgram> {
     const search = (bytes: number) => this.#search({ ...memory, budgetBytes: bytes, spill: undefined }, false);
-    const chosen = spilledPlan(this.storeAll, budgetBytes, search, this.#tools);
+    const chosen = spilledPlan(this.storeAll, budgetBytes, memory.spill?.movesOnly ? null : search, this.#tools);
     return chosen ?? this.#notRefused(this.smallest(memory), memory);
   }
 

@@ -13,6 +13,8 @@ import type { CostModel } from "../target/work.ts";
 export interface SpillRequest {
   /** Bytes a second each way, for predictions. */
   readonly bytesPerSecond: number;
+  /** Nothing is recomputed, to compare; default: whatever is faster. */
+  readonly movesOnly?: boolean | undefined;
 }
 
 /** What is asked of memory. */

@@ -44,16 +44,16 @@ interface Scheduled {
 
 /**
  * The fastest plan within a budget, where values may be moved to a file; null where there is none.
- * @param search a plan that recomputes for so many bytes, or the smallest there is
+ * @param search a plan that recomputes for so many bytes, or the smallest there is; null: nothing is recomputed
  */
 export function spilledPlan(
   storeAll: Candidate<PlannedProgram>,
   budgetBytes: number,
-  search: (bytes: number) => Candidate<PlannedProgram>,
+  search: ((bytes: number) => Candidate<PlannedProgram>) | null,
   tools: PlanTools,
 ): Candidate<PlannedProgram> | null {
   const first = spilledWithin([storeAll], budgetBytes, tools);
-  if (first && first.predictedMs <= ENOUGH * storeAll.predictedMs) return first;
+  if (!search || (first && first.predictedMs <= ENOUGH * storeAll.predictedMs)) return first;
   const shares = Array.from({ length: SHARES }, (_, i) => i / SHARES);
   const budgets = shares.map((share) => Math.ceil(budgetBytes * (storeAll.arenaBytes / budgetBytes) ** share));
   return spilledWithin([storeAll, ...[...new Set(budgets)].map(search)], budgetBytes, tools);
