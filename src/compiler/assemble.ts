@@ -156,7 +156,9 @@ export class ProgramPlans {
 
   /** With a file as second memory. */
   #spilled(memory: MemoryRequest, budgetBytes: number): Candidate<PlannedProgram> {
-    const search = (bytes: number) => this.#search({ ...memory, budgetBytes: bytes, spill: undefined }, false);
+    // many budgets, of which the first good plan will do
+    const quick = memory.quick ?? true;
+    const search = (bytes: number) => this.#search({ ...memory, budgetBytes: bytes, quick, spill: undefined }, false);
     const chosen = spilledPlan(this.storeAll, budgetBytes, memory.spill?.movesOnly ? null : search, this.#tools);
     return chosen ?? this.#notRefused(this.smallest(memory), memory);
   }

@@ -12,6 +12,7 @@
  * kernels on the same numbers.
  */
 import { formatBytes } from "../base/bytes.ts";
+import { at } from "../base/invariant.ts";
 import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { stepMs } from "../plan/cost/model.ts";
 import { moveAt } from "../plan/move.ts";
@@ -29,8 +30,10 @@ const FILE: MemorySpace = memorySpace(FILE_ALIGNMENT, { name: "file", hostVisibl
 
 /** A plan with values in the file that takes so many times as long as storing everything is the answer without a search. */
 const ENOUGH = 1.005;
-/** Budgets for which something is recomputed and the rest moved. */
-const SHARES = 8;
+/** Budgets between the one that is asked for and storing everything for which plans that recompute are made at first. */
+const SHARES = [0, 0.25, 0.5, 0.75, 1] as const;
+/** How often two more are tried beside the best. */
+const ROUNDS = 2;
 /** How often a plan is made smaller because its placement leaves gaps. */
 const ATTEMPTS = 6;
 /** Schedules that are placed, fastest first, until one fits. */
@@ -54,9 +57,37 @@ export function spilledPlan(
 ): Candidate<PlannedProgram> | null {
   const first = spilledWithin([storeAll], budgetBytes, tools);
   if (!search || (first && first.predictedMs <= ENOUGH * storeAll.predictedMs)) return first;
-  const shares = Array.from({ length: SHARES }, (_, i) => i / SHARES);
-  const budgets = shares.map((share) => Math.ceil(budgetBytes * (storeAll.arenaBytes / budgetBytes) ** share));
-  return spilledWithin([storeAll, ...[...new Set(budgets)].map(search)], budgetBytes, tools);
+  const { arenaBytes } = storeAll;
+  const made = SHARES.map((share): Shared => {
+    const candidate = share === 1 ? storeAll : search(Math.ceil(budgetBytes * (arenaBytes / budgetBytes) ** share));
+    return { share, candidate, ms: msWithin(candidate, budgetBytes, tools) };
+  });
+  for (let round = 0; round < ROUNDS; round++) {
+    const best = made.reduce((i, { ms }, k) => (ms < at(made, i).ms ? k : i), 0);
+    const neighbours = [made[best - 1], made[best + 1]].filter((one) => one !== undefined);
+    const middles = neighbours.map(({ share }) => (share + at(made, best).share) / 2);
+    for (const share of middles) {
+      const candidate = search(Math.ceil(budgetBytes * (arenaBytes / budgetBytes) ** share));
+      made.push({ share, candidate, ms: msWithin(candidate, budgetBytes, tools) });
+    }
+    made.sort((a, b) => a.share - b.share);
+  }
+  return spilledWithin([...new Set(made.map(({ candidate }) => candidate))], budgetBytes, tools);
+}
+
+/** A plan that recomputes for a budget between the one that is asked for and storing everything. */
+interface Shared {
+  readonly share: number;
+  readonly candidate: Candidate<PlannedProgram>;
+  /** With what has to be moved then. */
+  readonly ms: number;
+}
+
+/** Milliseconds of a plan with what is above the budget moved; infinite where that is not enough. */
+function msWithin(candidate: Candidate<PlannedProgram>, budgetBytes: number, tools: PlanTools): number {
+  if (candidate.arenaBytes <= budgetBytes) return candidate.predictedMs;
+  const schedule = scheduleMoves(candidate.result.plan, budgetBytes, timesOf(candidate, tools));
+  return schedule?.ms ?? Number.POSITIVE_INFINITY;
 }
 
 /** The fastest of some plans within a budget, where values may be moved to a file; null where none fits. */
