@@ -13,7 +13,7 @@ import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive } from "../trace/trace.ts";
 import { type Tree, unflatten } from "../trace/tree.ts";
 import { spec } from "./create.ts";
-import { currentHost, type Host } from "./host.ts";
+import { currentHost, type Host, spilling } from "./host.ts";
 import { KeptPrograms, type Stats, type Usage } from "./kept-programs.ts";
 import { type PlanInfo, planInfo } from "./plan-info.ts";
 import { type LoadedProgram, loadPlaced } from "./program.ts";
@@ -79,11 +79,12 @@ export interface Maker {
 }
 
 /** @internal */
-export function makerOf(fn: AnyFunction, request: CompileRequest): Maker {
+export function makerOf(fn: AnyFunction, asked: CompileRequest): Maker {
+  const request = spilling(asked, currentHost());
   const kept = new KeptPrograms<Entry>(fn.name || "the compiled function", request);
-  const { family: asked, expectsMany, programs } = request;
+  const { family: shapes, expectsMany, programs } = request;
   const { families } = currentHost();
-  const family = asked ? (families ?? notImported(asked.caller)).familyOf(fn, asked, programs) : null;
+  const family = shapes ? (families ?? notImported(shapes.caller)).familyOf(fn, shapes, programs) : null;
   const counted = expectsMany ? undefined : families?.counterOf(kept.name);
   return { fn, request, kept, reader: new CallReader(fn, request), family, counted };
 }
@@ -116,7 +117,7 @@ export function build(maker: Maker, source: TracedProgram): Entry {
     kept.load(({ target }) => {
       const planned = family?.plan(maker, source, target) ?? planOne(maker, source, target);
       const on = { target, host, arena: () => kept.arena };
-      return { program: loadPlaced(source, planned, on, request.checkNaN), placed: planned };
+      return { program: loadPlaced(source, planned, on, request), placed: planned };
     }),
   );
   const { graph, plan, ...info } = planInfo(source, placed, kept.target);

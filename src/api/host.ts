@@ -19,12 +19,15 @@ import { storedPlanner } from "../compiler/stored.ts";
 import { type ChosenTarget, chooseTarget, DEFAULT_TARGET, type TimeOn } from "../runtime/choose-target.ts";
 import { isTarget } from "../runtime/device.ts";
 import { plainRuntime, type RuntimeHost } from "../runtime/host.ts";
-import type { AskedTarget } from "./request.ts";
+import { fail } from "../trace/arguments.ts";
+import type { AskedTarget, CompileRequest } from "./request.ts";
 import type { ShapeFamilies } from "./shape-family.ts";
 
 export interface Host extends PlanningHost, RuntimeHost {
   /** Functions for several shapes; null: not imported. */
   readonly families: ShapeFamilies | null;
+  /** Adds to a request what its option `spill` asks for; null: there are no files. */
+  readonly settleSpill: ((request: CompileRequest) => CompileRequest) | null;
 }
 
 let installed: Host | null = null;
@@ -38,7 +41,7 @@ let plain: Host | null = null;
 
 /** @internal */
 export const plainHost = (): Host => ({
-  ...{ ...NO_HOST, ...plainRuntime() },
+  ...{ ...NO_HOST, ...plainRuntime(), settleSpill: null },
   get planner() {
     return budgets ?? storedPlanner;
   },
@@ -82,6 +85,14 @@ export function fastestFor<C extends Choice<C>>({ graph }: Pick<SourceProgram, "
 
 interface Choice<C> {
   readonly fastest?: (timeOn: TimeOn) => C;
+}
+
+/** The request with what its option `spill` asks for. @internal */
+export function spilling(request: CompileRequest, { settleSpill }: Host): CompileRequest {
+  if (request.spill === undefined) return request;
+  return (
+    settleSpill?.(request) ?? fail("TargetUnsupported", "spill: there are no files here", 'import "tidemark/node"')
+  );
 }
 
 /** The host of this process at the time of the call. @internal */

@@ -25,6 +25,8 @@ export interface Usage {
 export interface Stats extends Usage {
   /** Of the device or the process: whole pages on WebAssembly. */
   readonly allocatedBytes: number;
+  /** Of the file that values are moved to, as the system has it; 0 where there is none. */
+  readonly spillBytes: number;
   readonly calls: number;
   /** Programs that were planned, or whose plans were read from the cache. */
   readonly planned: number;
@@ -136,7 +138,9 @@ export class KeptPrograms<E extends Entry> {
   }
 
   stats(): Stats {
-    return { ...this.usage(), allocatedBytes: this.#arena?.memory.allocatedBytes ?? 0, ...this.counts };
+    const allocatedBytes = this.#arena?.memory.allocatedBytes ?? 0;
+    const files = [...this.#entries.values()].map(({ program }) => program.spillBytes);
+    return { ...this.usage(), allocatedBytes, spillBytes: Math.max(0, ...files), ...this.counts };
   }
 
   /** Frees code and arenas; tensors in them go on in arrays of their own. */

@@ -14,6 +14,7 @@ export function placedFigures(placed: ChosenProgram): PlacedFigures {
   return {
     arenaBytes: plan.height,
     storeAllArenaBytes: placed.storeAll.arenaBytes,
+    spillBytes: plan.others[0]?.height ?? 0,
     strategy: placed.strategy,
     predictedMs: placed.predictedMs,
     slowdown: placed.predictedMs / placed.storeAll.predictedMs,

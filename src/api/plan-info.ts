@@ -15,6 +15,8 @@ export interface PlanInfo {
   readonly arenaBytes: number;
   /** With nothing recomputed, and loops that keep all that their reverses read. */
   readonly storeAllArenaBytes: number;
+  /** Of the file that values are moved to (`spill`); 0 where none are. */
+  readonly spillBytes: number;
   /** What it is for, and with `target: "auto"` why it is not for a faster one. */
   readonly target: string;
   readonly targetNote: string | null;

@@ -12,7 +12,7 @@ import { requireFunction } from "../trace/arguments.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import type { Tree } from "../trace/tree.ts";
-import { currentHost, fastestFor, targetOf } from "./host.ts";
+import { currentHost, fastestFor, spilling, targetOf } from "./host.ts";
 import { type PlanInfo, planInfo } from "./plan-info.ts";
 import { type PlanningOptions, parsePlanning } from "./request.ts";
 import { CallReader, type TracedProgram } from "./traced-program.ts";
@@ -33,9 +33,10 @@ export function plan<A extends readonly Tree[] = [Tensor], R = unknown>(
   options: PlanningOptions = {},
 ): (...args: A) => PlanInfo {
   requireFunction("plan", "its first argument", fn);
-  const request = parsePlanning("plan", options);
+  const parsed = parsePlanning("plan", options);
   const planned = (args: A): PlanInfo => {
     const host = currentHost();
+    const request = spilling(parsed, host);
     const source = new CallReader(fn as AnyFunction, request).trace(args);
     const target = fastestFor(source, targetOf(request, host, true));
     const plans = new ProgramPlans(source, target.target.description, request, host);
@@ -59,7 +60,8 @@ export function plansOf(
   options: PlanningOptions,
   target?: Pick<Target, "description">,
 ): TracedPlans {
-  const [request, host] = [parsePlanning("plan", options), currentHost()];
+  const host = currentHost();
+  const request = spilling(parsePlanning("plan", options), host);
   const source = new CallReader(fn, request).trace(args);
   const { description } = target ?? fastestFor(source, targetOf(request, host, true)).target;
   return { source, plans: new ProgramPlans(source, description, request, host) };

@@ -101,6 +101,11 @@ export class LoadedProgram {
     return this.#machine.moduleBytes;
   }
 
+  /** Of the file that its values are moved to; 0 where there is none. */
+  get spillBytes(): number {
+    return this.#machine.spillBytes?.() ?? 0;
+  }
+
   get kernelFunctions(): number {
     return this.#machine.kernelFunctions;
   }
@@ -174,14 +179,17 @@ export class LoadedProgram {
   }
 }
 
+/** What is asked of a program that is loaded. */
+type Loading = Pick<CompileRequest, "checkNaN"> & Pick<CompileRequest, "spillTo">;
+
 /** Plans and loads a program; `placed` says how it was planned. */
 export function loadProgram(
   source: LoadableProgram,
-  request: PlanRequest & Pick<CompileRequest, "checkNaN">,
+  request: PlanRequest & Loading,
   on: RunsOn,
 ): { readonly program: LoadedProgram; readonly placed: ChosenProgram } {
   const placed = on.host.planner.assemble(source, on.target.description, request, on.host);
-  return { program: loadPlaced(source, placed, on, request.checkNaN), placed };
+  return { program: loadPlaced(source, placed, on, request), placed };
 }
 
 /** Loads a program that is planned. */
@@ -189,10 +197,10 @@ export function loadPlaced(
   source: LoadableProgram,
   placed: ChosenProgram,
   { target, arena: shared }: RunsOn,
-  checkNaN: boolean,
+  { checkNaN, spillTo: spill }: Loading,
 ): LoadedProgram {
   const arena = shared?.();
-  const executable = new Executable(placed, target, { stepwise: checkNaN, memory: arena?.memory });
+  const executable = new Executable(placed, target, { stepwise: checkNaN, memory: arena?.memory, spill });
   const { params, results, plan } = placed;
   const watched = checkNaN ? executable : null;
   const places = { params, results, arenaBytes: plan.height, untouched: untouchedParams(plan) };

@@ -13,7 +13,7 @@ import { LEVELS, type Level } from "../plan/recompute/levels.ts";
 import type { ExactPlanner } from "../plan/recompute/solver.ts";
 import { STRATEGY_NAMES, type StrategyName } from "../plan/recompute/strategy.ts";
 import { DEFAULT_TARGET, TARGET_NAMES, type TargetName } from "../runtime/choose-target.ts";
-import { isTarget, PRODUCTS, type Products, type Target } from "../runtime/device.ts";
+import { isTarget, PRODUCTS, type Products, type SpillFolder, type Target } from "../runtime/device.ts";
 import type { CostModel } from "../target/work.ts";
 import { describe, fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import { type LossyOptions, lossyRequest } from "./lossy-options.ts";
@@ -50,6 +50,11 @@ export interface PlanningOptions {
    * as few as possible.
    */
   readonly memory?: string | number;
+  /**
+   * With `memory`: a folder in which values may wait for their next use, where that is faster than to compute them again
+   * (docs/spill.md). Only with `tidemark/node`.
+   */
+  readonly spill?: SpillOptions;
   /** In place of `memory`: as few bytes as possible at this multiple of the predicted time, 1.3 for example. */
   readonly maxSlowdown?: number;
   /**
@@ -91,6 +96,16 @@ export interface PlanningOptions {
   readonly name?: string;
   /** Check the graph after every pass and the plan with the independent validator. */
   readonly validate?: boolean;
+}
+
+/** A folder for values that wait for their next use. */
+export interface SpillOptions {
+  /** The folder, which exists. A file without a name is made in it, which is gone when the process is. */
+  readonly to: string;
+  /** How fast it is, each way, for predictions: `"1GB/s"`, or `"auto"`, the default, to measure it once. */
+  readonly bandwidth?: string;
+  /** The most that is used of it, each way: `"500MB/s"`; default: no limit. */
+  readonly limit?: string;
 }
 
 export interface CompileOptions extends PlanningOptions {
@@ -136,6 +151,7 @@ export const PLANNING_OPTIONS: OptionKinds<PlanningOptions> = {
   static: "anything",
   resident: "anything",
   memory: "anything",
+  spill: "anything",
   maxSlowdown: "anything",
   effort: "a text",
   strategy: "a text",
@@ -172,6 +188,9 @@ export interface CompileRequest extends PlanRequest {
   readonly products: Products | undefined;
   readonly threads: number | undefined;
   readonly name: string | undefined;
+  /** As it was given; the host checks it (spill.ts), and then there is `spillTo`. */
+  readonly spill: SpillOptions | undefined;
+  readonly spillTo?: SpillFolder | undefined;
   /** How many are kept. */
   readonly programs: number;
   /** Whether that number was asked for: many programs are no surprise then. */
@@ -219,7 +238,7 @@ function parsed(caller: string, options: PlanningOptions): CompileRequest {
     fail("InvalidArgument", `${caller}: argument ${both} is donated and resident`, help);
   }
   const { target = DEFAULT_TARGET, cache = true, validate = false } = options;
-  const { threads, products, costs, solver, progress, name } = options;
+  const { threads, products, costs, solver, progress, name, spill } = options;
   if (solver !== undefined && typeof solver?.family !== "function") {
     const help =
       "give highsSolver(await highs()), or exactPlanner(solve) for another solver; both are in tidemark/remat";
@@ -240,6 +259,7 @@ function parsed(caller: string, options: PlanningOptions): CompileRequest {
       cache,
       name,
       validate,
+      spill,
     },
     ...{
       passes: undefined,

@@ -34,6 +34,7 @@ import type { Loaded } from "./load.ts";
 import type { MachineModel } from "./machine.ts";
 import { lowerBoundMs, planTraffic, type Traffic } from "./plan-traffic.ts";
 import { PRODUCTS_OPTIONS } from "./products-option.ts";
+import { SPILL_OPTION, type SpillSettings, spillOf, withLink } from "./spill.ts";
 import { argumentsOf, TARGET_OPTIONS, type TargetSettings, targetFor, targetSettings } from "./target-settings.ts";
 
 export const MEMORY_OPTIONS = {
@@ -47,13 +48,16 @@ export const MEMORY_OPTIONS = {
   segments: { value: "LEVEL", help: `where segments may be cut: ${LEVELS.join(", ")}; default: operation` },
 } as const satisfies Record<string, OptionSpec>;
 
-export const PLAN_OPTIONS = { ...MEMORY_OPTIONS, ...TARGET_OPTIONS, ...PRODUCTS_OPTIONS } as const satisfies Record<
-  string,
-  OptionSpec
->;
+export const PLAN_OPTIONS = {
+  ...MEMORY_OPTIONS,
+  ...SPILL_OPTION,
+  ...TARGET_OPTIONS,
+  ...PRODUCTS_OPTIONS,
+} as const satisfies Record<string, OptionSpec>;
 
 export interface PlanSettings extends TargetSettings {
   readonly memory: MemoryRequest;
+  readonly spill?: SpillSettings | undefined;
   readonly progress?: ((event: PlanProgress) => void) | undefined;
   /** With `auto`: the settings for WebAssembly, used if programs cannot be loaded for the chosen target. */
   readonly instead?: (why: string) => PlanSettings;
@@ -95,11 +99,18 @@ export function lossyOf(args: Arguments): LossyOptions | undefined {
 
 /** `runs`: the program is run and not only planned, so that its target must be here. */
 export async function planSettings(args: Arguments, io: Io, loaded: Loaded, runs = false): Promise<PlanSettings> {
-  const memory = memoryOf(args);
+  const asked = memoryOf(args);
+  const spill = spillOf(args);
+  if (spill && asked.budgetBytes === undefined) {
+    throw usageError("--spill without a budget in bytes", "give one: --budget 64MiB --spill /tmp");
+  }
+  const memory = spill ? { ...asked, spill } : asked;
   const progress = progressTo(io, () => "planning", !args.has("html"));
   const settingsFor = (chosen: NamedTarget): PlanSettings => {
     const { instead } = chosen;
-    const settings = { ...targetSettings(chosen, args, io), memory, progress };
+    const own = targetSettings(chosen, args, io);
+    const machine = { ...own.machine, costs: withLink(own.machine.costs, spill) };
+    const settings = { ...own, machine, memory, spill, progress };
     return instead ? { ...settings, instead: (why) => settingsFor(instead(why)) } : settings;
   };
   return settingsFor(await targetFor(args, loaded, runs));
@@ -131,8 +142,9 @@ export function memoryOptions(request: MemoryRequest): PlanningOptions {
 }
 
 /** The settings as options of `compile`. */
-export function compileOptions({ target, products, threads = 1, memory, machine }: PlanSettings): PlanningOptions {
-  const chosen = products === undefined ? {} : { products };
+export function compileOptions(settings: PlanSettings): PlanningOptions {
+  const { target, products, threads = 1, memory, machine, spill } = settings;
+  const chosen = { ...(products === undefined ? {} : { products }), ...(spill ? { spill: spill.options } : {}) };
   return { target, threads, effort: "full", costs: machine.costs, ...chosen, ...memoryOptions(memory) };
 }
 
@@ -156,6 +168,8 @@ export interface PlanFigures extends PersistentFigures, Traffic {
   readonly ephemeralBytes: number;
   /** Of the plan that keeps everything. */
   readonly storeAllArenaBytes: number;
+  /** Of the file that values are moved to (--spill). */
+  readonly spillBytes: number;
   /** Steps of the schedule. */
   readonly nodes: number;
   readonly recomputedNodes: number;
@@ -296,6 +310,7 @@ function figuresOf(
     ...persistent,
     ephemeralBytes: made.height - persistent.persistentBytes,
     storeAllArenaBytes: plans.storeAllFigures.arenaBytes,
+    spillBytes: made.others[0]?.height ?? 0,
     nodes: graph.nodes.length,
     recomputedNodes: again.nodes,
     recomputedFlops: again.flops,

@@ -43,6 +43,7 @@ import {
   type PlanRequest,
   type SourceProgram,
 } from "./request.ts";
+import { spilledPlan } from "./spill.ts";
 import { type ChosenProgram, placedPlan, planTools } from "./stored.ts";
 import { requireValidPlan } from "./valid-plan.ts";
 
@@ -91,6 +92,7 @@ export class ProgramPlans {
    * moved to its other memory where it has one, and recomputed otherwise.
    */
   choose(memory: MemoryRequest = this.#tools.request.memory): Candidate<PlannedProgram> {
+    if (memory.spill && memory.budgetBytes !== undefined) return this.#spilled(memory, memory.budgetBytes);
     const { capacity } = arenaSpace(this.#tools.assembler.target);
     const budgetBytes = Math.min(memory.budgetBytes ?? capacity, capacity);
     const within = (asked: MemoryRequest): Candidate<PlannedProgram> | null =>
@@ -103,8 +105,22 @@ export class ProgramPlans {
     return chosen;
   }
 
+  /** With a file as second memory. */
+  #spilled(memory: MemoryRequest, budgetBytes: number): Candidate<PlannedProgram> {
+    // many budgets, of which the first good plan will do
+    const quick = memory.quick ?? true;
+    const search = (bytes: number) => this.#found({ ...memory, budgetBytes: bytes, quick, spill: undefined });
+    const chosen = spilledPlan(this.storeAll, budgetBytes, memory.spill?.movesOnly ? null : search, this.#tools);
+    return chosen ?? this.#notRefused(this.smallest(memory), memory);
+  }
+
   /** The plan from the cache, or the one that a search finds; throws where it is refused. */
   #answer(request: MemoryRequest): Candidate<PlannedProgram> {
+    return this.#notRefused(this.#found(request), request);
+  }
+
+  /** The same, with the smallest plan as the answer where none is within the budget. */
+  #found(request: MemoryRequest): Candidate<PlannedProgram> {
     const worth = isWorthKeeping(this.#graph, request);
     // a proof cannot be checked when the plan is read
     const isProven = strategyNamed(request.strategy).solver === "required";
@@ -122,7 +138,7 @@ export class ProgramPlans {
       this.#restored = { ...restored, request };
       this.#isKept = true;
       if (restored.isRefused) this.#search.setSmallest(request, restored.chosen);
-      return this.#notRefused(restored.chosen, request);
+      return restored.chosen;
     }
     const started = performance.now();
     const chosen = this.#search.choose(request);
@@ -131,7 +147,7 @@ export class ProgramPlans {
       const what = this.#isRefused(chosen, request) ? "refused" : "plan";
       cache.keepPlan(what, memoryKey(request), { chosen, storeAll: this.#search.baseline });
     }
-    return this.#notRefused(chosen, request);
+    return chosen;
   }
 
   /** Whether a plan is above the budget, and there is no other memory that its values could be moved to. */

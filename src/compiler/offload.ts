@@ -24,7 +24,7 @@ export function fitted(
   if (candidate.arenaBytes <= budgetBytes) return candidate;
   const { result, strategy } = candidate;
   const plan = movedWithin(result.plan, budgetBytes);
-  return plan && candidateOf(bound(result, plan, tools), `${strategy}, moved`, tools);
+  return plan && candidateOf(boundTo(result, plan, tools), `${strategy}, moved`, tools);
 }
 
 /** A plan with as few values moved as the rule finds. */
@@ -54,7 +54,7 @@ function movedWithin({ program }: Plan, budgetBytes: number): Plan | null {
 }
 
 /** The kernels and loops of a program, for the steps of a plan in which some of their operands come back under other names. */
-function bound(planned: PlannedProgram, plan: Plan, { assembler }: PlanTools): PlannedProgram {
+export function boundTo(planned: PlannedProgram, plan: Plan, { assembler }: PlanTools): PlannedProgram {
   const before = new Map(planned.plan.program.steps.map((step) => [step.writes[0], step]));
   const lowered = new Map<PlanStep["node"], Lowered>();
   const controls = new Map<PlanStep["node"], LoweredStep>();

@@ -20,6 +20,14 @@ export interface LossyRequest {
   readonly seed: number;
 }
 
+/** A slower memory beside the arena. */
+export interface SpillRequest {
+  /** Bytes a second each way, for predictions. */
+  readonly bytesPerSecond: number;
+  /** Nothing is recomputed, to compare; default: whatever is faster. */
+  readonly movesOnly?: boolean | undefined;
+}
+
 /** What is asked of memory. */
 export interface MemoryRequest {
   /** The arena may not be larger. */
@@ -36,6 +44,8 @@ export interface MemoryRequest {
   readonly lossy?: LossyRequest | undefined;
   /** For a budget: the first good plan will do, where `auto` finds one with little work. */
   readonly quick?: boolean | undefined;
+  /** For a budget: values may wait for their next use in a file. */
+  readonly spill?: SpillRequest | undefined;
 }
 
 /** Whether nothing is asked of memory: the program is planned as it was written. */

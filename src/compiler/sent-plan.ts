@@ -33,6 +33,7 @@ export function planTask(
 ): Omit<SentTask, "kept"> | string {
   const { memory, validate, costs, solver, passes } = request;
   if (target.key === undefined) return `${target.name} is a target of the user's`;
+  if (memory.spill) return "values are moved to a file";
   if (passes) return "the program is checked for NaN";
   if (solver || strategyNamed(memory.strategy).solver === "required") return "the solver is on this thread";
   if (!isPackable(source.graph, OPS)) return "the program has operations of the user's";

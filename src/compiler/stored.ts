@@ -87,7 +87,10 @@ export function planTools(
 ): PlanTools {
   const { loops } = host;
   const assembler = new Assembler(target, source, { validate: request.validate, loops });
-  const costs = new TargetCosts(target, { rates: request.costs ?? target.rates, lower: assembler.lower });
+  const { spill } = request.memory;
+  const own = request.costs ?? target.rates;
+  const rates = spill ? { ...own, linkRate: spill.bytesPerSecond } : own;
+  const costs = new TargetCosts(target, { rates, lower: assembler.lower });
   return { assembler, costs, request, host, loops };
 }
 

@@ -18,7 +18,7 @@ import { TidemarkError } from "../base/errors.ts";
 import type { Files } from "./files.ts";
 import { storageError } from "./snapshot-file.ts";
 
-const LOCK = "run.lock";
+export const LOCK = "run.lock";
 /** A lock file has about a hundred bytes. */
 const LONGEST = 1024;
 

@@ -4,6 +4,7 @@
  */
 import { type Host, plainHost } from "../api/host.ts";
 import { shapeFamilies } from "../api/shape-family.ts";
+import { settleSpill } from "../api/spill.ts";
 import { budgetPlanner } from "../compiler/assemble.ts";
 import { loopSupport } from "../compiler/loops.ts";
 import { awaitedTargets } from "../runtime/host.ts";
@@ -14,6 +15,7 @@ import { findSolver } from "./highs.ts";
 import { nativeTarget } from "./native/target.ts";
 import { withProcess } from "./plan-in-process.ts";
 import { systemPlanStore } from "./plan-store.ts";
+import { measureFolder } from "./spill-file.ts";
 import { nodeGpu } from "./webgpu.ts";
 import { nodeTask, nodeWorkers } from "./workers.ts";
 
@@ -26,6 +28,10 @@ export const nodeHost: Host = {
   targets: { ...awaited.targets, native: nativeTarget, cuda: cudaNamed },
   workers: new WorkerPool(() => nodeWorkers),
   startTask: nodeTask,
+  settleSpill: (request) => ({
+    ...request,
+    ...(request.spill && settleSpill({ ...request, spill: request.spill }, measureFolder)),
+  }),
   planStore: withProcess(systemPlanStore()),
   findSolver,
   planner: budgetPlanner,

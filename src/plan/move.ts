@@ -10,7 +10,8 @@
  *
  * A copy out starts as soon as the value is written, since other steps may read it meanwhile, and is waited for after
  * the last use before the gap, at least `flightSteps` after its start. If the gap is short, the two copies share it.
- * The steps keep their order: move values of the program in the order of its plan. O(steps + moved values · log).
+ * Where times are known, schedule-moves.ts chooses values and positions instead. The steps keep their order: move values of
+ * the program in the order of its plan. O(steps + moved values · log).
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at, invariant } from "../base/invariant.ts";
@@ -33,16 +34,20 @@ export interface MoveOptions {
 const OUT = 1;
 const IN = 2;
 
-/** The copies of a value out and back, as positions in the program: `k` is before step k. */
-interface RoundTrip {
-  readonly storage: Storage;
-  readonly out: CopyOptions;
-  readonly back: CopyOptions;
+/** When a value is copied out and back, as positions in the program: `k` is before step k. */
+export interface TripTimes {
   readonly outStart: Step;
   readonly outWait: Step;
   readonly backStart: Step;
   /** The step that uses it again. */
   readonly backWait: Step;
+}
+
+/** A value and its two copies. */
+interface RoundTrip extends TripTimes {
+  readonly storage: Storage;
+  readonly out: CopyOptions;
+  readonly back: CopyOptions;
 }
 
 /** The program with values moved to the host and back. Renamings of a value move with it. */
@@ -52,6 +57,30 @@ export function moveValues(program: Program, values: readonly Value[], options: 
   const moved = [...new Set(values.map((value) => storages.of(value)))];
   const uses = usesOf(program, storages, new Set(moved));
   const trips = moved.map((storage) => tripOf(program, storage, uses.get(storage) ?? [], options));
+  return withTrips(program, trips, options);
+}
+
+/** A value that is moved, and when. */
+export interface Move extends TripTimes {
+  readonly value: Value;
+}
+
+/** The program with values moved at chosen positions. At one position, copies out start in the order of the list. */
+export function moveAt(
+  program: Program,
+  moves: readonly Move[],
+  spaces: Pick<MoveOptions, "device" | "host">,
+): Program {
+  const storages = storagesOf(program);
+  const trips = moves.map((move) => ({ ...move, ...copiesOf(storages.of(move.value), spaces.host) }));
+  return withTrips(program, trips, spaces);
+}
+
+function withTrips(
+  program: Program,
+  trips: readonly RoundTrip[],
+  options: Pick<MoveOptions, "device" | "host">,
+): Program {
   const { steps, results } = withCopies(program, trips);
   const spaceOf = new Map(trips.map(({ out }) => [out.to, 1]));
   return { ...program, steps, results, spaces: [options.device, options.host], spaceOf };
@@ -63,6 +92,10 @@ export interface IdleValue {
   readonly bytes: number;
   /** The length of its longest gap between uses, in steps. */
   readonly idleSteps: number;
+  /** The step that writes it, or -1, and those before and after the gap. */
+  readonly written: Step;
+  readonly last: Step;
+  readonly next: Step;
 }
 
 /** The values that can be moved, in program order. */
@@ -70,9 +103,11 @@ export function idleValues(program: Program): readonly IdleValue[] {
   const storages = storagesOf(program);
   const uses = usesOf(program, storages, new Set(storages.all));
   return storages.all.flatMap((storage) => {
-    const [last, next] = longestGap(uses.get(storage) ?? []);
+    const own = uses.get(storage) ?? [];
+    const [last, next] = longestGap(own);
     if (next - last < 2 || stays(program, storage)) return [];
-    return [{ value: at(storage.values, 0), bytes: storage.bytes, idleSteps: next - last - 1 }];
+    const { bytes } = storage;
+    return [{ value: at(storage.values, 0), bytes, idleSteps: next - last - 1, written: at(own, 0), last, next }];
   });
 }
 
@@ -106,7 +141,7 @@ function longestGap(uses: readonly Step[]): readonly [last: Step, next: Step] {
 const stays = (program: Program, { values }: Storage): boolean => values.some((v) => needsSlot(program, v));
 
 function tripOf(program: Program, storage: Storage, uses: readonly Step[], options: MoveOptions): RoundTrip {
-  const { flightSteps = 2, host } = options;
+  const { flightSteps = 2 } = options;
   const value = at(storage.values, 0);
   const [last, next] = longestGap(uses);
   if (stays(program, storage) || next - last < 2) {
@@ -120,10 +155,15 @@ function tripOf(program: Program, storage: Storage, uses: readonly Step[], optio
   const earliest = Math.max(last + 1, outStart + flightSteps);
   const shared = Math.min(next, Math.max(last + 1, Math.floor((earliest + latest) / 2)));
   const [outWait, backStart] = earliest <= latest ? [earliest, latest] : [shared, shared];
+  return { ...copiesOf(storage, options.host), outStart, outWait, backStart, backWait: next };
+}
+
+/** The copies of a value to the host and back. */
+function copiesOf(storage: Storage, host: MemorySpace): Pick<RoundTrip, "storage" | "out" | "back"> {
+  const value = at(storage.values, 0);
   const away = newValue(value.type, value.name && `${value.name}_${host.name}`);
   const again = newValue(value.type, value.name);
-  const out = { from: value, to: away, queue: OUT };
-  return { storage, out, back: { from: away, to: again, queue: IN }, outStart, outWait, backStart, backWait: next };
+  return { storage, out: { from: value, to: away, queue: OUT }, back: { from: away, to: again, queue: IN } };
 }
 
 /** The steps with the copies inserted; uses after the copy back read the copy. */
@@ -163,11 +203,15 @@ interface Arrival {
   readonly stage: (typeof STAGES)[number];
 }
 
-/** The steps to insert before each step, by stage, so that storage is freed before a value comes back. */
+/**
+ * The steps to insert before each step, by stage, so that storage is freed before a value comes back; what is used first comes
+ * back first.
+ */
 function byPosition(trips: readonly RoundTrip[]): ReadonlyMap<Step, readonly Arrival[]> {
   const arrivals = new Map<Step, Arrival[]>();
+  const byUse = [...trips].sort((a, b) => a.backWait - b.backWait);
   for (const stage of STAGES) {
-    for (const trip of trips) {
+    for (const trip of stage.startsWith("out") ? trips : byUse) {
       const list = arrivals.get(trip[stage]);
       if (list) list.push({ trip, stage });
       else arrivals.set(trip[stage], [{ trip, stage }]);

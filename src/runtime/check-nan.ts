@@ -1,5 +1,7 @@
 /** @file Finding where NaN comes from: a program run operation by operation, with a look at each result. */
+
 import { grouped, TidemarkError } from "../base/errors.ts";
+import { isTransfer } from "../codegen/placed.ts";
 import type { Value } from "../ir/graph.ts";
 import { messageNames } from "../ir/node-names.ts";
 import { nodeText } from "../ir/print.ts";
@@ -35,7 +37,7 @@ export function runChecked(executable: Executable): void {
     const help = "check on a target whose memory the host reads, or look at results";
     throw new TidemarkError("TargetUnsupported", `checkNaN: ${name} cannot be read between operations`, { help });
   }
-  const { graph, kernelNodes, plan, params, base } = executable.placed;
+  const { graph, kernels, kernelNodes, plan, params, base } = executable.placed;
   graph.params.forEach((param, i) => {
     const found = findNaN(executable, param, params[i] ?? 0);
     if (!found) return;
@@ -46,6 +48,9 @@ export function runChecked(executable: Executable): void {
   });
   executable.runStepwise((kernel) => {
     const node = kernelNodes[kernel];
+    // copies between memory spaces make no numbers
+    const step = kernels[kernel];
+    if (step && isTransfer(step)) return;
     for (const output of node?.outputs ?? []) {
       const buffer = plan.bufferOf.get(output);
       const found = buffer === undefined ? null : findNaN(executable, output, base + (plan.offsets[buffer] ?? 0));

@@ -59,11 +59,22 @@ export interface Machine {
   run(): void;
   /** Runs one step; only where the program was loaded stepwise. */
   step(i: number): void;
+  /** Of the file that its values are moved to, as the system has it; missing where there is none. */
+  spillBytes?(): number;
   /** Ends what it runs on (threads) now, and not when the machine is collected. It cannot run again. */
   close(): void;
 }
 
+/** A folder for values that wait for a later use. */
+export interface SpillFolder {
+  readonly to: string;
+  /** The most bytes a second, each way; default: no limit. */
+  readonly limit?: number | undefined;
+}
+
 export interface LoadOptions {
+  /** For programs with copies to a file. */
+  readonly spill?: SpillFolder | undefined;
   /** Steps can be run one by one, to look at the arena in between. */
   readonly stepwise: boolean;
   /** From this target's `allocate`, maybe with the arenas of others that run in turn; default: a memory of its own. */
@@ -91,6 +102,8 @@ export interface Target {
   readonly uses: string;
   /** Whether its arenas are array buffers, which the engine counts among its own. */
   readonly arenaIsArray: boolean;
+  /** Whether its programs can have a file as second memory. */
+  readonly spills?: boolean;
   /** What its user should know, in one line. */
   readonly note?: string | null;
   /** Throws `TargetUnsupported` where the program cannot be made to run. */

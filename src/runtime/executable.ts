@@ -52,16 +52,22 @@ export function requireArena(bytes: number, target: TargetDescription): void {
   throw arenaRefused(`the arena of ${grouped(bytes)} bytes is beyond the ${grouped(largestArena)} of ${target.name}`);
 }
 
+const noFiles = ({ description: { name } }: Target): TidemarkError =>
+  new TidemarkError("TargetUnsupported", `${name} moves no values to files here`, {
+    help: 'import "tidemark/node" and give { target: "native" } or { target: "wasm" }, or leave spill out',
+  });
+
 export class Executable<P extends PlacedProgram = PlacedProgram> {
   readonly placed: P;
   readonly target: Target;
   readonly machine: Machine;
 
-  constructor(placed: P, target: Target, { stepwise = false, memory }: Partial<LoadOptions> = {}) {
+  constructor(placed: P, target: Target, { stepwise = false, memory, spill }: Partial<LoadOptions> = {}) {
     requireArena(placed.base + placed.plan.height, target.description);
     this.placed = placed;
     this.target = target;
-    this.machine = target.load(placed, { stepwise, memory });
+    if (spill && !target.spills) throw noFiles(target);
+    this.machine = target.load(placed, { stepwise, memory, spill });
   }
 
   get moduleBytes(): number {

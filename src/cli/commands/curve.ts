@@ -8,8 +8,10 @@
  * Only `auto` and `binomial` decide about loops; each plan lists what its loops keep.
  */
 import { formatBytes } from "../../base/bytes.ts";
+import { TidemarkError } from "../../base/errors.ts";
 import type { ProgramPlans } from "../../compiler/assemble.ts";
 import type { PlannedProgram } from "../../compiler/assembler.ts";
+import type { SpillRequest } from "../../compiler/request.ts";
 import type { Candidate } from "../../plan/budget/budget-levels.ts";
 import { STRATEGIES } from "../../plan/recompute/strategies.ts";
 import { STRATEGY_NAMES } from "../../plan/recompute/strategy.ts";
@@ -22,6 +24,7 @@ import { loadProgram } from "../load.ts";
 import { plansOfLoaded, progressTo, recomputed } from "../plan-figures.ts";
 import { PRODUCTS_OPTIONS, withProducts } from "../products-option.ts";
 import { PROGRESS_OPTION } from "../progress.ts";
+import { SPILL_OPTION, spillOf, withLink } from "../spill.ts";
 import { strategiesOption } from "../strategies-option.ts";
 import { TARGET_OPTIONS, targetFor, targetSettings } from "../target-settings.ts";
 
@@ -32,6 +35,8 @@ export interface CurvePoint {
   readonly arenaBytes: number;
   readonly predictedMs: number;
   readonly recomputedFlops: number;
+  /** Of the file that values are moved to (--spill). */
+  readonly spillBytes: number;
   /** For `optimal`: cost over the solver's bound for this budget, minus 1, and whether that is proven optimal. */
   readonly gap: number | null;
   readonly proven: boolean;
@@ -52,6 +57,7 @@ const pointOf = (
   arenaBytes: c.arenaBytes,
   predictedMs: c.predictedMs,
   recomputedFlops: recomputed(c.result.graph).flops,
+  spillBytes: c.result.plan.others[0]?.height ?? 0,
   gap: c.proof?.gap ?? null,
   proven: c.proof?.proven ?? false,
   loops: [...loopForms(c.result.graph), ...stripReports(c.result.plan).map(stripText)],
@@ -60,12 +66,15 @@ const pointOf = (
 /** A bar whose length is proportional to a number. */
 const bar = (share: number): string => "█".repeat(Math.max(1, Math.round(share * 30)));
 
+const fileText = (bytes: number): string => (bytes === 0 ? "" : `file ${formatBytes(bytes)}`);
+
 /** One line a plan, from the largest on; `*` marks those that no other beats. Plans with the same figures share a line. */
 function curveText(
   plans: readonly MergedPlan<CurvePoint>[],
   storeAll: ProgramPlans["storeAllFigures"],
   floorBytes: number,
 ): string {
+  const isSpilled = plans.some(({ plans: alike }) => alike[0].spillBytes > 0);
   const lines = new Map<string, { readonly row: string[]; readonly names: Set<string>; isBest: boolean }>();
   for (const { arenaBytes, predictedMs, strategies, isBest, plans: alike } of plans) {
     const row = [
@@ -74,6 +83,7 @@ function curveText(
       `${predictedMs.toFixed(1)} ms`,
       `${(predictedMs / storeAll.predictedMs).toFixed(3)} ×`,
       bar(arenaBytes / storeAll.arenaBytes).padEnd(30),
+      ...(isSpilled ? [fileText(alike[0].spillBytes)] : []),
       alike[0].loops.join("; "),
     ];
     const line = lines.get(row.join()) ?? { row, names: new Set(), isBest: false };
@@ -84,7 +94,8 @@ function curveText(
   const rows = [...lines.values()].map(({ row, names, isBest }) => {
     return [isBest ? "*" : " ", ...row.slice(0, -1), [...names].join(", "), row.at(-1) ?? ""];
   });
-  const sides = ["left", "right", "right", "right", "right", "left", "left", "left"] as const;
+  const file = isSpilled ? (["right"] as const) : [];
+  const sides = ["left", "right", "right", "right", "right", "left", ...file, "left", "left"] as const;
   const printed = table(rows, [...sides]).map((line) => line.trimEnd());
   const best = rows.filter(([mark]) => mark === "*").length;
   const key = `* ${best} of ${rows.length} plans that no other beats: none is smaller and as fast`;
@@ -92,11 +103,35 @@ function curveText(
   return `${[...printed, key, floor].join("\n")}\n`;
 }
 
+/** Values moved to a file, at equal ratios of budgets: alone, and together with recomputation. */
+function spillPoints(plans: ProgramPlans, spill: SpillRequest, count: number): readonly CurvePoint[] {
+  const { bytesPerSecond } = spill;
+  const [most, least] = [plans.storeAllFigures.arenaBytes, plans.least({}).arenaBytes];
+  const budgets = Array.from({ length: count }, (_, i) => Math.ceil(most * (least / most) ** (i / (count - 1))));
+  const names = [
+    ["move", true],
+    ["move and recompute", false],
+  ] as const;
+  return names.flatMap(([name, movesOnly]) =>
+    budgets.flatMap((budgetBytes) => {
+      try {
+        const plan = plans.choose({ budgetBytes, spill: { bytesPerSecond, movesOnly } });
+        return [pointOf(budgetBytes, plan, name)];
+      } catch (error) {
+        if (error instanceof TidemarkError && error.code === "PlanInfeasible") return [];
+        throw error;
+      }
+    }),
+  );
+}
+
 async function run(args: Arguments, io: Io): Promise<void> {
   const count = integerOption(args, "points", 10, { least: 2 });
   const strategies = strategiesOption(args, ON_REQUEST);
   const loaded = withProducts(await loadProgram(args.positionals[0] as string), args);
-  const settings = targetSettings(await targetFor(args, loaded), args, io);
+  const spill = spillOf(args);
+  const own = targetSettings(await targetFor(args, loaded), args, io);
+  const settings = { ...own, machine: { ...own.machine, costs: withLink(own.machine.costs, spill) } };
   let doing = "planning";
   const progress = progressTo(io, () => doing, false);
   const { plans } = plansOfLoaded(loaded, { ...settings, memory: {}, progress });
@@ -107,6 +142,10 @@ async function run(args: Arguments, io: Io): Promise<void> {
     const began = performance.now();
     for (const { budgetBytes, plan } of plans.curve(name, count)) points.push(pointOf(budgetBytes, plan, name));
     io.err(`${name}: ${((performance.now() - began) / 1000).toFixed(1)} s\n`);
+  }
+  if (spill) {
+    doing = "plans with a file";
+    points.push(...spillPoints(plans, spill, count));
   }
   const floorBytes = plans.floorBytes();
   const merged = mergedPlans(points);
@@ -133,6 +172,7 @@ export const curve: Command = {
   options: {
     points: { value: "N", help: "number of budgets for strategies that take one; default: 10" },
     strategies: { value: "A,B,…", help: `some of ${STRATEGY_NAMES.join(", ")}; default: all but optimal` },
+    ...SPILL_OPTION,
     ...TARGET_OPTIONS,
     ...PRODUCTS_OPTIONS,
     json: { help: "print one line of JSON" },

@@ -7,8 +7,10 @@
  *   void tidemark_step(Team *, u8 *arena, int) one step of it, where asked for; on the caller's thread
  *   void tidemark_close(Team *)
  *   void tidemark_arena(u8 *arena, size_t)     announces memory that will be an arena
+ *
+ * Programs with copies to a file have more (spill.ts).
  */
-import { type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
+import { isTransfer, type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
 import { int, type Statement } from "../script.ts";
 import { CCode } from "./c-code.ts";
 import { type CLibrary, NativeLibrary } from "./kernel.ts";
@@ -17,6 +19,7 @@ import type { NativeEmitOptions } from "./options.ts";
 import { preludeText } from "./prelude.ts";
 import { NativeScript } from "./script.ts";
 import { heading } from "./sections.ts";
+import { SPILL_HEAD, spillQueues, spillText, transferCall } from "./spill.ts";
 import { teamText } from "./team.ts";
 
 /** Calls in one C function: compilers take more than linear time for long ones. */
@@ -61,24 +64,31 @@ export function emitNativeProgram(
   const parts: string[] = [];
   const perFunction = options.stepwise ? 1 : CALLS_PER_FUNCTION;
   const script = new NativeScript(library, new CCode(), options);
-  const part = (statements: readonly Statement[]): void => {
+  const queues = spillQueues(steps);
+  const part = (own: readonly PlacedStep[], statements: readonly Statement[] = []): void => {
     const code = new CCode();
     script.continueIn(code);
+    if (queues && parts.length === 0) script.call("spill_begin(team);");
+    for (const step of own) {
+      if (queues && isTransfer(step)) script.call(transferCall(step, queues));
+      else script.add(statementsOf(step, "native"));
+    }
     script.emit(statements);
     parts.push(`static NOINLINE void ${partName(parts.length)}${HEAD} {\n  (void)team; (void)A; (void)thread; (void)call;
 ${code.lines.join("\n")}\n}\n`);
   };
   for (let from = 0; from < steps.length; from += perFunction) {
-    part(steps.slice(from, from + perFunction).flatMap((step) => statementsOf(step, "native")));
+    part(steps.slice(from, from + perFunction));
   }
   const moved = copies.map(({ from, to, bytes }): Statement => ({ kind: "copy", from: int(from), to: int(to), bytes }));
-  part(moved);
+  part([], moved);
   const calls = parts.map((_, i) => `  ${partName(i)}(team, A, thread, call);`);
   const run = `static void run_thread${HEAD} {\n${calls.join("\n")}\n}\n`;
   const text = [
     preludeText([options.lanes, options.lanes / 2]),
     library.text(rareFunctions(script.work)),
-    heading("program") + teamText(options.threads),
+    heading("program") + (queues ? SPILL_HEAD : "") + teamText(options.threads, queues !== null),
+    ...(queues ? [spillText(queues)] : []),
     COPY_BYTES,
     ARENA,
     ...parts,

@@ -58,8 +58,18 @@ export class NativeScript {
   }
 
   emit(statements: readonly Statement[]): void {
-    for (const statement of statements) this.#statement(statement);
+    this.add(statements);
     this.#flush();
+  }
+
+  /** The same without an end: the next ones may be on the same thread. */
+  add(statements: readonly Statement[]): void {
+    for (const statement of statements) this.#statement(statement);
+  }
+
+  /** One call, on one thread, after those before it. */
+  call(text: string): void {
+    this.#small.push(text);
   }
 
   /** Writes the small calls so far as one piece. */

@@ -38,6 +38,14 @@ static void run_thread(Team *team, u8 *A, int thread, u32 *call);
 void tidemark_run(Team *team, u8 *A) { run_thread(team, A, 0, 0); }
 `;
 
+/** One thread whose program has copies to a file (spill.ts). */
+const ALONE_WITH_FILE = ALONE.replace(
+  "typedef void Team;",
+  "#include <stdlib.h>\ntypedef struct { Spill *spill; } Team;",
+)
+  .replace("return (Team *)1;", "return calloc(1, sizeof(Team));")
+  .replace("(void)team; }", "free(team); }");
+
 const TOGETHER = `#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -218,6 +226,9 @@ void tidemark_run(Team *team, u8 *A) {
 `;
 
 /** Threads, how they share calls, and the functions that a program is opened, run and closed with. */
-export function teamText(threads: number): string {
-  return `#define THREADS ${threads}\n#define MOST_PIECES ${MOST_PIECES}\n#define LOOKS_BEFORE_HELP ${LOOKS_BEFORE_HELP}\n${threads === 1 ? ALONE : TOGETHER}`;
+export function teamText(threads: number, hasFile = false): string {
+  const together = hasFile ? TOGETHER.replace("  u8 *arena;\n", "  u8 *arena;\n  Spill *spill;\n") : TOGETHER;
+  const alone = hasFile ? ALONE_WITH_FILE : ALONE;
+  const limits = `#define MOST_PIECES ${MOST_PIECES}\n#define LOOKS_BEFORE_HELP ${LOOKS_BEFORE_HELP}\n`;
+  return `#define THREADS ${threads}\n${limits}${threads === 1 ? alone : together}`;
 }

@@ -54,9 +54,31 @@ export interface Library {
   readonly step: ((team: unknown, arena: bigint, step: number) => void) | null;
   readonly close: (team: unknown) => void;
   readonly arena: (address: bigint, bytes: number) => void;
+  /** For programs with copies to a file. */
+  readonly spill: SpillLibrary | null;
 }
 
-function tryLoad(koffi: Koffi, path: string, stepwise: boolean): Library | null {
+/** Each gives an error number of the system, or 0 (codegen/native/spill.ts). */
+export interface SpillLibrary {
+  readonly open: (team: unknown, file: number, bytesPerSecond: number) => number;
+  readonly error: (team: unknown) => number;
+  readonly close: (team: unknown) => void;
+  readonly reserve: (file: number, bytes: number) => number;
+}
+
+type Functions = ReturnType<Koffi["load"]>;
+
+const spillLibrary = (file: Functions): SpillLibrary => ({
+  open: file.func("tidemark_spill_open", "int", ["void *", "int", "double"]) as SpillLibrary["open"],
+  error: file.func("tidemark_spill_error", "int", ["void *"]) as SpillLibrary["error"],
+  close: file.func("tidemark_spill_close", "void", ["void *"]) as SpillLibrary["close"],
+  reserve: file.func("tidemark_spill_reserve", "int", ["int", "uint64_t"]) as SpillLibrary["reserve"],
+});
+
+function tryLoad(
+  path: string,
+  { koffi, stepwise, hasFile = false }: Omit<LibraryRequest, "text" | "compiler">,
+): Library | null {
   try {
     const file = koffi.load(path);
     return {
@@ -66,6 +88,7 @@ function tryLoad(koffi: Koffi, path: string, stepwise: boolean): Library | null 
       step: stepwise ? (file.func("tidemark_step", "void", ["void *", "void *", "int"]) as Library["step"]) : null,
       close: file.func("tidemark_close", "void", ["void *"]) as Library["close"],
       arena: file.func("tidemark_arena", "void", ["void *", "size_t"]) as Library["arena"],
+      spill: hasFile ? spillLibrary(file) : null,
     };
   } catch {
     return null;
@@ -130,10 +153,10 @@ function compileInto(folder: SealedFolder, name: string, compiler: Compiler, tex
 }
 
 /** A library compiled into a folder, or why the folder cannot be used. Throws if the fault is not the folder's. */
-function compiledIn(folder: SealedFolder, name: string, { koffi, compiler, text, stepwise }: LibraryRequest) {
+function compiledIn(folder: SealedFolder, name: string, request: LibraryRequest) {
   try {
-    const path = compileInto(folder, name, compiler, text);
-    return tryLoad(koffi, path, stepwise) ?? `${folder.path}: nothing can be loaded from it (mounted noexec?)`;
+    const path = compileInto(folder, name, request.compiler, request.text);
+    return tryLoad(path, request) ?? `${folder.path}: nothing can be loaded from it (mounted noexec?)`;
   } catch (error) {
     const problem = folder.writeProblem();
     if (problem === null) throw error;
@@ -148,11 +171,12 @@ export interface LibraryRequest {
   readonly text: string;
   /** Whether its steps can be run one by one. */
   readonly stepwise: boolean;
+  /** Whether it has copies to a file; default: none. */
+  readonly hasFile?: boolean;
 }
 
 /** The library for a text, from the cache or compiled. */
 export function libraryFor(request: LibraryRequest): Library {
-  const { koffi, stepwise } = request;
   const name = nameOf(request);
   const problems: string[] = [];
   for (const folderOf of [persistentFolder, transientFolder]) {
@@ -162,7 +186,7 @@ export function libraryFor(request: LibraryRequest): Library {
       continue;
     }
     const path = sealedPath(folder, name);
-    const library = (path && tryLoad(koffi, path, stepwise)) ?? compiledIn(folder, name, request);
+    const library = (path && tryLoad(path, request)) ?? compiledIn(folder, name, request);
     if (typeof library !== "string") return library;
     problems.push(library);
   }

@@ -9,7 +9,7 @@ import type { WinogradUse } from "../../codegen/cpu/winograd-choice.ts";
 import { nativeDescription } from "../../codegen/native/description.ts";
 import type { NativeEmitOptions } from "../../codegen/native/options.ts";
 import { emitNativeProgram, type NativeSource } from "../../codegen/native/program.ts";
-import type { PlacedProgram } from "../../codegen/placed.ts";
+import { isTransfer, type PlacedProgram } from "../../codegen/placed.ts";
 import {
   allocated,
   type LoadOptions,
@@ -20,9 +20,10 @@ import {
 } from "../../runtime/device.ts";
 import { HostMemory } from "../../runtime/host-memory.ts";
 import { arenaSpace, type TargetDescription } from "../../target/description.ts";
+import { SpillFile } from "../spill-file.ts";
 import { persistentFolder } from "./cache.ts";
 import { type Compiler, systemCompiler } from "./compiler.ts";
-import { foreignFunctions, libraryFor, loadProblem, prepareLibrary } from "./library.ts";
+import { foreignFunctions, libraryFor, loadProblem, prepareLibrary, type SpillLibrary } from "./library.ts";
 
 type Koffi = Exclude<ReturnType<typeof foreignFunctions>, string>;
 
@@ -61,6 +62,8 @@ class NativeMemory extends HostMemory {
   #bytes = 0;
   /** Of the arena's first byte. */
   address = 0n;
+  /** Where values of its programs wait; there while one of them may run. */
+  file: SpillFile | null = null;
 
   constructor(koffi: Koffi, alignment: number, most = 0) {
     super();
@@ -114,6 +117,8 @@ export interface CProgram {
   readonly options: NativeEmitOptions;
   /** Features of the machine that it uses, in one line. */
   readonly uses: string;
+  /** Whether its programs can have a file as second memory. */
+  readonly spills?: boolean;
   emit(placed: PlacedProgram, options: NativeEmitOptions): NativeSource;
 }
 
@@ -123,18 +128,25 @@ interface Toolchain {
   readonly compiler: Compiler;
 }
 
-/** Where a program's arena lies in its memory. */
+/** Where a program's arena lies in its memory, and the bytes of its file. */
 interface Extent {
   readonly base: number;
   readonly height: number;
+  readonly fileBytes?: number;
 }
 
 function load(tools: Toolchain, program: CProgram, placed: PlacedProgram, how: LoadOptions): Machine {
   const { stepwise } = how;
   const options = stepwise ? { ...program.options, threads: 1, stepwise } : program.options;
   const source = program.emit(placed, options);
-  return loadSource(tools, { ...program, options }, source, { ...how, base: placed.base, height: placed.plan.height });
+  return loadSource(tools, { ...program, options }, source, { ...how, ...extentOf(placed) });
 }
+
+const extentOf = ({ base, plan, kernels }: PlacedProgram): Extent => ({
+  base,
+  height: plan.height,
+  fileBytes: kernels.some(isTransfer) ? (plan.others[0]?.height ?? 0) : 0,
+});
 
 /** Loads code that was generated elsewhere, once it is compiled beside this thread. */
 async function loadLater(tools: Toolchain, program: CProgram, code: ProgramCode, how: LoadOptions & Extent) {
@@ -147,11 +159,11 @@ function loadSource(
   { koffi, compiler }: Toolchain,
   program: CProgram,
   { text, functions }: Pick<NativeSource, "text" | "functions">,
-  { stepwise, base, height, memory = memoryFor(program, koffi) }: LoadOptions & Extent,
+  { stepwise, spill, base, height, fileBytes = 0, memory = memoryFor(program, koffi) }: LoadOptions & Extent,
 ): Machine {
   const { options } = program;
   invariant(memory instanceof NativeMemory, () => "a memory of another target");
-  const library = libraryFor({ koffi, compiler, text, stepwise });
+  const library = libraryFor({ koffi, compiler, text, stepwise, hasFile: fileBytes > 0 });
   memory.reserve(base + height);
   library.arena(memory.address + BigInt(base), height);
   const team = library.open();
@@ -162,17 +174,71 @@ function loadSource(
     });
   }
   const { run, step } = library;
-  const close = options.threads > 1 ? closingOnce(() => library.close(team)) : () => undefined;
+  const file = library.spill && openFile(library.spill, team, memory, { spill, fileBytes });
+  const hasThreads = options.threads > 1 || file !== null;
+  const end = (): void => {
+    file?.close();
+    library.close(team);
+  };
+  const close = hasThreads ? closingOnce(end) : () => undefined;
   const machine: Machine = {
     moduleBytes: library.bytes,
     kernelFunctions: functions,
     memory,
-    run: () => run(team, memory.address),
-    step: (i) => step?.(team, memory.address, i),
+    run() {
+      run(team, memory.address);
+      file?.check();
+    },
+    step(i) {
+      step?.(team, memory.address, i);
+      file?.check();
+    },
     close,
+    ...(file ? { spillBytes: () => file.bytes } : {}),
   };
-  if (options.threads > 1) abandoned.register(machine, close);
+  if (hasThreads) abandoned.register(machine, close);
   return machine;
+}
+
+interface OpenFile {
+  readonly bytes: number;
+  /** Throws what went wrong in the last run. */
+  check(): void;
+  close(): void;
+}
+
+/** The file of a memory, with room for a program. */
+function openFile(
+  library: SpillLibrary,
+  team: unknown,
+  memory: NativeMemory,
+  { spill, fileBytes }: Pick<LoadOptions, "spill"> & { readonly fileBytes: number },
+): OpenFile {
+  invariant(spill, () => "a program with copies to a file, and no folder");
+  const file = memory.file ?? new SpillFile(spill.to, library.reserve);
+  file.reserve(fileBytes);
+  memory.file = file;
+  const release = file.hold(() => {
+    memory.file = null;
+  });
+  const problem = library.open(team, file.descriptor, spill.limit ?? 0);
+  if (problem !== 0) {
+    release();
+    throw file.failure("a thread for its copies cannot be started", problem);
+  }
+  return {
+    get bytes() {
+      return file.bytes;
+    },
+    check() {
+      const error = library.error(team);
+      if (error !== 0) throw file.failure("cannot be read or written any more", error);
+    },
+    close() {
+      library.close(team);
+      release();
+    },
+  };
 }
 
 const memoryFor = ({ description }: CProgram, koffi: Koffi, most?: number): NativeMemory =>
@@ -201,6 +267,7 @@ export function cTarget(
     code: "machine code",
     uses: `${program.uses}, by ${tools.compiler.command}`,
     arenaIsArray: true,
+    spills: program.spills ?? false,
     note: typeof folder === "string" ? `compiled programs are not cached: ${folder}` : null,
     load: (placed, how) => load(tools, program, placed, how),
     loadCode: (code, height, how) => loadLater(tools, program, code, { ...how, base: 0, height }),
@@ -231,6 +298,7 @@ export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
     return {
       description: nativeDescription(options),
       options,
+      spills: true,
       uses: `${compiler.lanes} lanes of 32 bits, ${fma ? "fused multiply-add" : "no fused multiply-add"}`,
       emit: (placed, how) => emitNativeProgram(placed.kernels, placed.copies, how),
     };

@@ -8,6 +8,7 @@ import type { Node } from "../../ir/graph.ts";
 import { byteLength } from "../../ir/type.ts";
 import { type CostModel, msOf, NO_WORK, type Work } from "../../target/work.ts";
 import type { Plan } from "../problem.ts";
+import type { PlanStep } from "../program.ts";
 import { CopyClock, copyMs } from "./queues.ts";
 
 /** Costs of nodes on a target. */
@@ -39,35 +40,37 @@ export function controlRuns({
   return { runs, copied: lower.copied?.(attrs, types) ?? 0 };
 }
 
+/** Milliseconds of so many bytes read and written once. */
+const movedMs = (bytes: number, { rates }: NodeCosts): number =>
+  msOf({ ...NO_WORK, bytes: 2 * bytes, calls: 1 }, rates);
+
+/** Milliseconds of a step on queue 0; none for renamings and copies between spaces. */
+export function stepMs(plan: Plan, step: PlanStep, costs: NodeCosts): number {
+  const { node, alias, writes, bodies, copy } = step;
+  if (alias || copy) return 0;
+  const control = bodies && controlRuns(node);
+  if (control) {
+    // Counted per iteration: the data of one iteration may fit the caches when that of all iterations does not.
+    const runs = bodies.reduce((ms, body, n) => ms + at(control.runs, n) * planMs(body, costs), 0);
+    return runs + movedMs(control.copied, costs);
+  }
+  const [first] = writes;
+  const inPlace = first !== undefined && plan.inPlace.has(first);
+  return msOf(costs.workOf(node, inPlace), costs.rates);
+}
+
 /** Milliseconds of one run of a plan: arguments written into the arena, every step, the copies at the end. */
 export function planMs(plan: Plan, costs: NodeCosts): number {
-  const { rates } = costs;
   const { steps, params, persistent } = plan.program;
-  const moved = (bytes: number): number => msOf({ ...NO_WORK, bytes: 2 * bytes, calls: 1 }, rates);
   let ms = 0;
-  for (const param of params) if (!persistent.has(param)) ms += moved(byteLength(param.type));
+  for (const param of params) if (!persistent.has(param)) ms += movedMs(byteLength(param.type), costs);
   const clock = new CopyClock();
   for (const step of steps) {
-    const { node, alias, writes, bodies, copy } = step;
-    if (alias) continue;
-    if (copy) {
-      if (copy.kind === "wait") ms = clock.wait(copy, ms);
-      else clock.start(step, ms, copyMs(copy, rates));
-      continue;
-    }
-    const control = bodies && controlRuns(node);
-    if (control) {
-      // Counted per iteration: the data of one iteration may fit the caches when that of all iterations does not.
-      bodies.forEach((body, n) => {
-        ms += at(control.runs, n) * planMs(body, costs);
-      });
-      ms += moved(control.copied);
-      continue;
-    }
-    const [first] = writes;
-    const inPlace = first !== undefined && plan.inPlace.has(first);
-    ms += msOf(costs.workOf(node, inPlace), rates);
+    const { copy } = step;
+    if (copy?.kind === "wait") ms = clock.wait(copy, ms);
+    else if (copy) clock.start(step, ms, copyMs(copy, costs.rates));
+    else ms += stepMs(plan, step, costs);
   }
-  for (const { to } of plan.copies) ms += moved(at(plan.problem.buffers, to).bytes);
+  for (const { to } of plan.copies) ms += movedMs(at(plan.problem.buffers, to).bytes, costs);
   return ms;
 }
