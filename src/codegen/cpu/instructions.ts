@@ -48,6 +48,8 @@ export const WEIGHT = {
   laneGuard: 4,
   /** Counting, testing and jumping back. */
   iteration: 1.4,
+  /** Factor on operations of a body that has more values than registers: they are stored and loaded again. */
+  spilled: 3,
   /** Starting a loop. */
   entry: 4,
   /** A pointer made ahead of a loop. */
@@ -58,6 +60,8 @@ export const WEIGHT = {
 export const LANES = 4;
 /** Elements of a cache line. */
 const LINE = 16;
+/** Operations of a body whose values mostly stay in registers. */
+const IN_REGISTERS = 200;
 
 const CLASSES: Readonly<Partial<Record<ScalarFn, keyof typeof WEIGHT>>> = {
   div: "divide",
@@ -152,6 +156,7 @@ export class BodyCounter {
   readonly #place: Place;
   readonly #seen = new Set<Expr>();
   readonly #known = new Set<string>();
+  #operations = 0;
   #each = 0;
   #iteration = WEIGHT.iteration;
   #entry = WEIGHT.entry;
@@ -187,7 +192,9 @@ export class BodyCounter {
     } else if (expr.kind === "call") {
       const constants = expr.fn.startsWith("sh") ? 0 : expr.args.filter((arg) => arg.kind === "const").length;
       const own = expr.fn === "bitcast" ? 0 : WEIGHT[CLASSES[expr.fn] ?? "simple"];
-      this.#count(own + constants * WEIGHT.constant, share, varies);
+      if (own > 0 && varies) this.#operations += 1;
+      const factor = this.#operations > IN_REGISTERS ? WEIGHT.spilled : 1;
+      this.#count(factor * (own + constants * WEIGHT.constant), share, varies);
       for (const arg of expr.args) this.add(arg, share);
     } else if (expr.kind === "guard") {
       this.#guard(expr.bounds, share, varies);

@@ -35,8 +35,8 @@ export const NATIVE_RATES: CostModel = {
  * Time of Winograd's algorithm in cycles that are counted: transforms wait for memory more than products do. Fitted to the kernels of
  * convolutional networks (bench/cost.ts); which algorithm is chosen does not depend on it.
  */
-const IMAGE_TIME = 1.35;
-const WEIGHTS_TIME = 1.5;
+const IMAGE_TIME = 1.2;
+const WEIGHTS_TIME = 1.3;
 
 const winogradOf =
   (lanes: number) =>
