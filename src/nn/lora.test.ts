@@ -128,7 +128,10 @@ describe("adapters", () => {
     const optimizer = adam({ lr: 1e-3 });
     const arena = (train: (state: never, input: Tensor) => unknown, start: object): number => {
       const state = specsOf(() => optimizer.init(start))();
-      return plan(train as (...args: readonly object[]) => unknown, { donate: [0] })(state, random.normal(random.key(0), [16, 64])).arenaBytes;
+      return plan(train as (...args: readonly object[]) => unknown, { donate: [0] })(
+        state,
+        random.normal(random.key(0), [16, 64]),
+      ).arenaBytes;
     };
     const all = arena((state: { params: never }, input: Tensor) => {
       const [loss, g] = valueAndGrad((p: never) => wide.apply(p, input).square().mean())(state.params);

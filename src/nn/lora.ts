@@ -178,14 +178,14 @@ function requireAdapter(targets: readonly Target[], rank: number, adapter: unkno
  *
  * @example
  * import { grad, ones } from "tidemark";
- * import { linear, lora, sequential, tanh } from "tidemark/nn";
+ * import { type LoraParams, linear, lora, sequential, tanh } from "tidemark/nn";
  *
  * const model = sequential(linear(8, 16), tanh(), linear(16, 4));
  * const params = model.init(0);
  * const tuned = lora(model, { rank: 2, targets: ["*"] });
  * const adapter = tuned.init(1);
  * console.log(Object.keys(adapter)); // ["0.w", "2.w"]
- * const slopes = grad((own) => tuned.apply(params, own, ones([3, 8])).square().sum())(adapter);
+ * const slopes = grad((own: LoraParams) => tuned.apply(params, own, ones([3, 8])).square().sum())(adapter);
  * console.log(slopes["0.w"]?.a.shape, slopes["0.w"]?.b.shape); // [2, 8] [16, 2]
  */
 export function lora<P extends Tree, Args extends readonly unknown[], R>(

@@ -36,32 +36,48 @@ interface Factored extends Factors {
   readonly base: Value;
 }
 
-/** A node that reads such weights: its results without their sums, or null where there is no way. */
-type Rule = (b: Build, node: Node, of: (i: number) => Factored | undefined) => Value | Factored | null;
+/** How a weight is used: decides which factor is which in files. */
+export type Use = "out-in" | "in-out" | "table" | "windows";
 
-const product = (b: Build, x: Value, w: Value, ta: boolean, tb: boolean): Value =>
-  b.call(matmul, [x, w], { ta, tb, xNonzero: [], wNonzero: [] });
+/** A parameter or a view of it, and whether its axes are exchanged. */
+interface View {
+  readonly param: Value;
+  readonly isSwapped: boolean;
+}
+
+/** A node that reads such weights. */
+interface Rule {
+  /** Its results without sums, or null where there is no way. */
+  rewrite(b: Build, node: Node, of: (i: number) => Factored | undefined): Value | Factored | readonly Value[] | null;
+  /** What its input i says about the axes of the weight that is read there. */
+  use?(node: Node, i: number, view: View): Use | undefined;
+  /** The values that input i is, in the body or as the result. */
+  views?(node: Node, i: number, view: View): readonly [Value, View] | undefined;
+}
+
+const product = (b: Build, sides: readonly Value[], ta: boolean, tb: boolean): Value =>
+  b.call(matmul, sides, { ta, tb, xNonzero: [], wNonzero: [] });
 
 const swapped = (b: Build, x: Value): Value => b.call(transpose, [x], { perm: [1, 0] });
 
 /** On the right x·L·R, on the left L·R·x; a side that is read transposed has its factors exchanged. */
-const ofProduct: Rule = (b, node, of) => {
+const ofProduct: Rule["rewrite"] = (b, node, of) => {
   const { ta, tb } = node.attrs as MatmulAttrs;
   const [left, right] = [of(0), of(1)];
   const [x, w] = [at(node.inputs, 0), at(node.inputs, 1)];
   if ((left && right) || x.type.shape.length !== 2) return null;
   if (right) {
     const [first, second] = tb ? [right.right, right.left] : [right.left, right.right];
-    const inner = scale(b, product(b, x, first, ta, tb), right.scale);
-    return apply(b, add, product(b, x, right.base, ta, tb), product(b, inner, second, false, tb));
+    const inner = scale(b, product(b, [x, first], ta, tb), right.scale);
+    return apply(b, add, product(b, [x, right.base], ta, tb), product(b, [inner, second], false, tb));
   }
   if (!left) return null;
   const [first, second] = ta ? [left.left, left.right] : [left.right, left.left];
-  const inner = scale(b, product(b, first, w, ta, tb), left.scale);
-  return apply(b, add, product(b, left.base, w, ta, tb), product(b, second, inner, ta, false));
+  const inner = scale(b, product(b, [first, w], ta, tb), left.scale);
+  return apply(b, add, product(b, [left.base, w], ta, tb), product(b, [second, inner], ta, false));
 };
 
-const ofTranspose: Rule = (b, node, of) => {
+const ofTranspose: Rule["rewrite"] = (b, node, of) => {
   const weight = of(0);
   const { perm } = node.attrs as TransposeAttrs;
   if (!weight || perm.length !== 2) return null;
@@ -70,7 +86,7 @@ const ofTranspose: Rule = (b, node, of) => {
   return { ...weight, base: swapped(b, base), left: swapped(b, right), right: swapped(b, left) };
 };
 
-const ofRows: Rule = (b, node, of) => {
+const ofRows: Rule["rewrite"] = (b, node, of) => {
   const [weight, indices] = [of(0), at(node.inputs, 1)];
   const attrs = node.attrs as ReadAttrs;
   if (!weight || attrs.axis !== 0 || weight.left.type.shape.length !== 2) return null;
@@ -78,12 +94,12 @@ const ofRows: Rule = (b, node, of) => {
   const rows = b.call(take, [left, indices], attrs);
   const places = elementsOf(indices.type.shape);
   const flat = b.call(reshape, [rows], { shape: [places, at(left.type.shape, 1)] });
-  const change = product(b, scale(b, flat, weight.scale), right, false, false);
+  const change = product(b, [scale(b, flat, weight.scale), right], false, false);
   const shape = [...indices.type.shape, at(right.type.shape, 1)];
   return apply(b, add, b.call(take, [base, indices], attrs), b.call(reshape, [change], { shape }));
 };
 
-const ofWindows: Rule = (b, node, of) => {
+const ofWindows: Rule["rewrite"] = (b, node, of) => {
   const [image, weight] = [at(node.inputs, 0), of(1)];
   const attrs = node.attrs as ConvAttrs;
   if (!weight || of(0) || attrs.groups !== 1 || weight.left.type.shape.length < 3) return null;
@@ -95,11 +111,44 @@ const ofWindows: Rule = (b, node, of) => {
   return apply(b, add, b.call(conv, [image, base], attrs), change);
 };
 
+/** The body of a call reads the weight and its factors, not the sum: a checkpoint keeps neither. */
+const ofCall: Rule["rewrite"] = (b, node, of) => {
+  const body = at(node.regions, 0);
+  const given = node.inputs.map((_, i) => of(i));
+  const own = new Map<Value, Factors>();
+  given.forEach((weight, i) => {
+    if (!weight) return;
+    const stand = (value: Value): Value => newValue(value.type, value.name);
+    own.set(at(body.params, i), { left: stand(weight.left), right: stand(weight.right), scale: weight.scale });
+  });
+  const inputs = node.inputs.map((input, i) => given[i]?.base ?? input);
+  const factors = given.flatMap((weight) => (weight ? [weight.left, weight.right] : []));
+  return b.callAll(node.op, [...inputs, ...factors], node.attrs, { regions: [withFactors(body, own)] });
+};
+
 const RULES: ReadonlyMap<AnyOp, Rule> = new Map<AnyOp, Rule>([
-  [matmul, ofProduct],
-  [transpose, ofTranspose],
-  [take, ofRows],
-  [conv, ofWindows],
+  [
+    matmul,
+    {
+      rewrite: ofProduct,
+      // on the right of a product the first axis is summed over, on the left the second
+      use: ({ attrs }, i, { isSwapped }) =>
+        (i === 1 ? !attrs.tb : attrs.ta === true) !== isSwapped ? "in-out" : "out-in",
+    },
+  ],
+  [
+    transpose,
+    {
+      rewrite: ofTranspose,
+      views: ({ attrs, outputs }, _, { param, isSwapped }) => {
+        const { perm } = attrs as TransposeAttrs;
+        return perm.length === 2 ? [at(outputs, 0), { param, isSwapped: isSwapped !== (perm[0] === 1) }] : undefined;
+      },
+    },
+  ],
+  [take, { rewrite: ofRows, use: (_, i) => (i === 0 ? "table" : undefined) }],
+  [conv, { rewrite: ofWindows, use: (_, i) => (i === 1 ? "windows" : undefined) }],
+  [call, { rewrite: ofCall, views: ({ regions }, i, view) => [at(at(regions, 0).params, i), view] }],
 ]);
 
 /** s·L·R in the shape of the weight. */
@@ -107,7 +156,7 @@ export function productOf(b: Build, { left, right, scale: s }: Factors): Value {
   const [rows, inner] = left.type.shape as readonly [number, number];
   const columns = elementsOf(right.type.shape) / inner;
   const flat = (x: Value, shape: readonly number[]): Value => b.call(reshape, [x], { shape });
-  const matrix = product(b, scale(b, flat(left, [rows, inner]), s), flat(right, [inner, columns]), false, false);
+  const matrix = product(b, [scale(b, flat(left, [rows, inner]), s), flat(right, [inner, columns])], false, false);
   return flat(matrix, [rows, ...right.type.shape.slice(1)]);
 }
 
@@ -142,76 +191,43 @@ export function withFactors(graph: Graph, scales: ReadonlyMap<Value, Factors>): 
       b.append({ ...node, inputs: node.inputs.map(resolve) });
     } else if (Array.isArray(made)) {
       node.outputs.forEach((output, i) => void now.set(output, at(made as readonly Value[], i)));
-    } else if ("base" in made) {
-      factored.set(at(node.outputs, 0), made);
     } else {
-      now.set(at(node.outputs, 0), made as Value);
+      const [output, one] = [at(node.outputs, 0), made as Value | Factored];
+      if ("base" in one) factored.set(output, one);
+      else now.set(output, one);
     }
   }
   return b.finish(graph.results.map(resolve));
 }
 
-type Resolve = (value: Value) => Value;
-
 function rewritten(
   b: Build,
   node: Node,
   factored: ReadonlyMap<Value, Factored>,
-  resolve: Resolve,
-): Value | Factored | readonly Value[] | null {
-  if (node.op === call) return withinCall(b, node, factored, resolve);
+  resolve: (value: Value) => Value,
+): ReturnType<Rule["rewrite"]> {
   const rule = RULES.get(node.op);
   // the rule reads factors itself; other inputs are those of the new graph
   const inputs = node.inputs.map((input) => (factored.has(input) ? input : resolve(input)));
-  return rule?.(b, { ...node, inputs }, (i) => factored.get(at(node.inputs, i))) ?? null;
+  return rule?.rewrite(b, { ...node, inputs }, (i) => factored.get(at(node.inputs, i))) ?? null;
 }
-
-/** The body of a call reads the weight and its factors, not the sum: a checkpoint keeps neither. */
-function withinCall(b: Build, node: Node, factored: ReadonlyMap<Value, Factored>, resolve: Resolve): readonly Value[] {
-  const body = at(node.regions, 0);
-  const given = node.inputs.map((input) => factored.get(input));
-  const own = new Map<Value, Factors>();
-  given.forEach((weight, i) => {
-    if (!weight) return;
-    const stand = (value: Value): Value => newValue(value.type, value.name);
-    own.set(at(body.params, i), { left: stand(weight.left), right: stand(weight.right), scale: weight.scale });
-  });
-  const inputs = node.inputs.map((input, i) => given[i]?.base ?? resolve(input));
-  const factors = given.flatMap((weight) => (weight ? [weight.left, weight.right] : []));
-  return b.callAll(node.op, [...inputs, ...factors], node.attrs, { regions: [withFactors(body, own)] });
-}
-
-/** How a weight is used: decides which factor is which in files. */
-export type Use = "out-in" | "in-out" | "table" | "windows";
 
 /** The first use of each of some parameters that shows what its axes are. */
 export function usesOf(graph: Graph, params: readonly Value[]): ReadonlyMap<Value, Use> {
-  /** A view of a parameter, and whether its axes are exchanged. */
-  const views = new Map<Value, { readonly param: Value; readonly isSwapped: boolean }>(
-    params.map((param) => [param, { param, isSwapped: false }]),
-  );
+  const views = new Map<Value, View>(params.map((param) => [param, { param, isSwapped: false }]));
   const uses = new Map<Value, Use>();
-  const note = (param: Value, use: Use): void => void (uses.has(param) || uses.set(param, use));
   const visit = (body: Graph): void => {
     for (const node of body.nodes) {
+      const rule = RULES.get(node.op);
       node.inputs.forEach((input, i) => {
         const view = views.get(input);
-        if (!view) return;
-        const { param, isSwapped } = view;
-        if (node.op === call) views.set(at(at(node.regions, 0).params, i), view);
-        if (node.op === transpose && param.type.shape.length === 2) {
-          const isTurned = (node.attrs as TransposeAttrs).perm[0] === 1;
-          views.set(at(node.outputs, 0), { param, isSwapped: isSwapped !== isTurned });
-        }
-        if (node.op === take && i === 0) note(param, "table");
-        if (node.op === conv && i === 1) note(param, "windows");
-        if (node.op !== matmul) return;
-        const { ta, tb } = node.attrs as MatmulAttrs;
-        // on the right of a product the first axis is summed over, on the left the second
-        const sumsFirst = (i === 1 ? !tb : ta) !== isSwapped;
-        note(param, sumsFirst ? "in-out" : "out-in");
+        if (!view || !rule) return;
+        const use = rule.use?.(node, i, view);
+        if (use && !uses.has(view.param)) uses.set(view.param, use);
+        const further = rule.views?.(node, i, view);
+        if (further) views.set(...further);
       });
-      if (node.op === call) visit(at(node.regions, 0));
+      if (rule) node.regions.forEach(visit);
     }
   };
   visit(graph);
