@@ -85,6 +85,7 @@ export function exportOnnx<A extends readonly Tree[], R>(fn: (...args: A) => R, 
   const graph = withLiveNodes(inline.run(traced.graph));
   const parts = new ModelParts();
   const w = new GraphWriter(parts);
+  const used = new Set([...graph.nodes.flatMap((node) => node.inputs), ...graph.results]);
   const inputs = flat.tensors.flatMap((tensor, i) => {
     const { path, type } = at(flat.leaves, i);
     const param = at(graph.params, i);
@@ -92,6 +93,7 @@ export function exportOnnx<A extends readonly Tree[], R>(fn: (...args: A) => R, 
     const name = parts.fresh(plain === "" ? path : plain);
     w.set(param, { name, shape: type.shape });
     if (isSpec(tensor)) return [declared(name, type)];
+    if (!used.has(param)) return [];
     parts.initializer({ name, type: CODES[type.dtype], shape: type.shape, bytes: bytesOfTensor(tensor) });
     return [];
   });

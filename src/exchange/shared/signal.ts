@@ -1,4 +1,4 @@
-/** @file Windows and Fourier transforms as products with matrices that are known when the program is made. */
+/** @file Windows, and Fourier transforms with real and imaginary parts along a last axis. */
 import * as t from "../../api/functions.ts";
 import { at } from "../../base/invariant.ts";
 import type { Tensor } from "../../trace/tensor.ts";
@@ -18,50 +18,26 @@ export interface FourierOptions {
   readonly oneSided: boolean;
 }
 
-/** Cosines or sines of 2π i j / n, with i below `rows` and j below `columns`. */
-function waves(of: (x: number) => number, [rows, columns, n]: readonly [number, number, number], like: Tensor): Tensor {
-  const values = Float64Array.from({ length: rows * columns }, (_, k) => {
-    const product = (Math.floor(k / columns) * (k % columns)) % n;
-    return of((2 * Math.PI * product) / n);
-  });
-  return t.tensor(values, { dtype: like.dtype, shape: [rows, columns] });
-}
-
-/** An axis cut or filled with zeros. */
-function fitted(x: Tensor, axis: number, length: number): Tensor {
-  const extent = at(x.shape, axis);
-  if (extent === length) return x;
-  if (extent > length)
-    return t.slice(
-      x,
-      x.shape.map((_, a) => (a === axis ? ([0, length] as const) : null)),
-    );
-  return t.pad(
-    x,
-    x.shape.map((_, a) => (a === axis ? ([0, length - extent] as const) : ([0, 0] as const))),
-  );
-}
-
 /** x […, 1 or 2] (real, or real and imaginary) transformed along an axis to […, 2]. */
 export function discreteFourier(x: Tensor, { axis, length, inverse, oneSided }: FourierOptions): Tensor {
   const n = length ?? at(x.shape, axis);
-  const rows = oneSided ? Math.floor(n / 2) + 1 : n;
-  const whole = fitted(x, axis, n);
-  const last = whole.rank - 1;
-  const part = (k: number): Tensor =>
-    t.swapAxes(t.slice(whole, [...whole.shape.slice(0, -1).map(() => null), k]), axis, last - 1);
-  const [cosines, sines] = [waves(Math.cos, [n, rows, n], x), waves(Math.sin, [n, rows, n], x)];
+  const part = (k: number): Tensor => t.slice(x, [...x.shape.slice(0, -1).map(() => null), k]);
   const real = part(0);
-  const imaginary = at(x.shape, last) === 2 ? part(1) : null;
-  // e^(∓iφ) = cos φ ∓ i sin φ
-  const sign = inverse ? 1 : -1;
-  const re = t.matmul(real, cosines);
-  const im = t.mul(t.matmul(real, sines), sign);
-  const both = imaginary
-    ? [t.sub(re, t.mul(t.matmul(imaginary, sines), sign)), t.add(im, t.matmul(imaginary, cosines))]
-    : [re, im];
-  const scaled = both.map((one) => t.swapAxes(inverse ? t.mul(one, 1 / n) : one, axis, last - 1));
-  return t.stack(scaled, -1);
+  const isReal = at(x.shape, x.rank - 1) === 1;
+  const options = { n, axis };
+  if (isReal && oneSided && !inverse) {
+    const { re, im } = t.rfft(real, options);
+    return t.stack([re, im], -1);
+  }
+  const given = isReal ? real : { re: real, im: part(1) };
+  const { re, im } = inverse ? t.ifft(given, options) : t.fft(given, options);
+  const whole = t.stack([re, im], -1);
+  if (!oneSided) return whole;
+  const half = [0, Math.floor(n / 2) + 1] as const;
+  return t.slice(
+    whole,
+    whole.shape.map((_, a) => (a === axis ? half : null)),
+  );
 }
 
 export interface FrameOptions {
