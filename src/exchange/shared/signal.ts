@@ -18,26 +18,32 @@ export interface FourierOptions {
   readonly oneSided: boolean;
 }
 
-/** x […, 1 or 2] (real, or real and imaginary) transformed along an axis to […, 2]. */
+/** All n elements of the transform of a real tensor: those behind the middle are the conjugates of those before. */
+function wholeOfReal(x: Tensor, n: number, axis: number, oneSided: boolean): t.Complex {
+  const half = t.rfft(x, { n, axis });
+  if (oneSided) return half;
+  const first = Math.floor(n / 2) + 1;
+  const places = Int32Array.from({ length: n }, (_, k) => (k < first ? k : n - k));
+  const signs = Float64Array.from({ length: n }, (_, k) => (k < first ? 1 : -1));
+  const along = x.shape.map((_, a) => (a === axis ? n : 1));
+  const [rows, factors] = [t.tensor(places), t.tensor(signs, { dtype: x.dtype, shape: along })];
+  return { re: t.take(half.re, rows, axis), im: t.mul(t.take(half.im, rows, axis), factors) };
+}
+
+/**
+ * x […, 1 or 2] (real, or real and imaginary) transformed along an axis to […, 2]. The parts are transformed as real tensors, so that
+ * what is zero for a real input is zero and not a rounding error.
+ */
 export function discreteFourier(x: Tensor, { axis, length, inverse, oneSided }: FourierOptions): Tensor {
   const n = length ?? at(x.shape, axis);
-  const part = (k: number): Tensor => t.slice(x, [...x.shape.slice(0, -1).map(() => null), k]);
-  const real = part(0);
-  const isReal = at(x.shape, x.rank - 1) === 1;
-  const options = { n, axis };
-  if (isReal && oneSided && !inverse) {
-    const { re, im } = t.rfft(real, options);
-    return t.stack([re, im], -1);
-  }
-  const given = isReal ? real : { re: real, im: part(1) };
-  const { re, im } = inverse ? t.ifft(given, options) : t.fft(given, options);
-  const whole = t.stack([re, im], -1);
-  if (!oneSided) return whole;
-  const half = [0, Math.floor(n / 2) + 1] as const;
-  return t.slice(
-    whole,
-    whole.shape.map((_, a) => (a === axis ? half : null)),
-  );
+  const part = (k: number): t.Complex =>
+    wholeOfReal(t.slice(x, [...x.shape.slice(0, -1).map(() => null), k]), n, axis, oneSided);
+  const a = part(0);
+  const b = at(x.shape, x.rank - 1) === 2 ? part(1) : null;
+  if (!inverse) return t.stack(b ? [t.sub(a.re, b.im), t.add(a.im, b.re)] : [a.re, a.im], -1);
+  // the inverse is the conjugate of the transform of the conjugate, divided by n
+  const both = b ? [t.add(a.re, b.im), t.sub(b.re, a.im)] : [a.re, t.neg(a.im)];
+  return t.mul(t.stack(both, -1), 1 / n);
 }
 
 export interface FrameOptions {
