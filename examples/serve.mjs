@@ -39,5 +39,6 @@ export function serve(port = 0) {
 if (process.argv[1] === new URL(import.meta.url).pathname) {
   const { values } = parseArgs({ options: { port: { type: "string", default: "8000" } } });
   const { address } = await serve(Number(values.port));
-  for (const name of ["char-gpt", "wave-inversion", "foreign-weights"]) console.log(`${address}/examples/${name}/`);
+  for (const name of ["char-gpt", "wave-inversion", "foreign-weights", "lora"])
+    console.log(`${address}/examples/${name}/`);
 }

@@ -421,6 +421,7 @@ describe("the command line", () => {
       "tape",
       "trace",
       "import",
+      "export",
       "opt",
       "pack",
       "remat",

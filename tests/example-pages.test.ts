@@ -4,17 +4,25 @@
  */
 import { readFileSync } from "node:fs";
 import type { Server } from "node:http";
+import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fileInfo, load, type Tensor } from "../src/api/index.ts";
+import type { LoraParams } from "../src/nn/index.ts";
 import { browserPath, launch, NO_BROWSER } from "./support/browser.ts";
 import { patience } from "./support/patience.ts";
+import { hasModels, MODELS } from "./support/recorded-models.ts";
 
 const path = browserPath();
 if (path === null) {
   if (process.env.CI) throw new Error(NO_BROWSER);
   console.warn(NO_BROWSER);
 }
+
+/** The built package, which the examples import. */
+const built = (name: string): Promise<typeof import("../src/api/index.ts")> =>
+  import(new URL(`../dist/${name}/index.js`, import.meta.url).href);
+const GPT2 = new URL("../examples/lora/gpt2.mjs", import.meta.url).href;
 
 interface Served {
   readonly server: Server;
@@ -104,5 +112,46 @@ describe.runIf(path !== null)("the examples in a page", () => {
       expect([await page.evaluate("globalThis.planned"), failures]).toEqual([undefined, []]);
     },
     patience(60_000),
+  );
+
+  it.runIf(hasModels)(
+    "fine-tune GPT-2 by adapters from a file that the user chooses, and download the adapter",
+    async () => {
+      const page = await open("lora");
+      await page.setInputFiles("#file", join(MODELS, "gpt2/model.safetensors"));
+      await page.waitForSelector("#start:not([disabled])");
+      expect(await page.textContent("#status")).toBe("2 blocks of 64, vocabulary 256");
+      await page.fill("#heads", "4");
+      await page.fill("#text", "the same few words again and again, ".repeat(20));
+      await page.fill("#steps", "30");
+      const { losses, arenaBytes } = await page.evaluate<{ losses: number[]; arenaBytes: number }>("example.begin()");
+      expect(losses).toHaveLength(30);
+      expect(losses.at(-1)).toBeLessThan((losses[0] as number) - 0.3);
+      const [saved] = await Promise.all([page.waitForEvent("download"), page.click("#save")]);
+      const [settings] = await Promise.all([page.waitForEvent("download"), page.click("#config")]);
+      // what was downloaded is read here, and merged into the model
+      const { load: read, plan, spec } = await built("api");
+      const params = read(readFileSync(join(MODELS, "gpt2/model.safetensors")));
+      const { adapting, batches, tokensOf, wholeTraining } = await import(GPT2);
+      const { tuned } = adapting(params, { heads: 4 });
+      const adapter = tuned.load(readFileSync(await saved.path()));
+      expect(JSON.parse(readFileSync(await settings.path(), "utf8"))).toMatchObject({ r: 8, lora_alpha: 16 });
+      expect(Object.values(adapter as LoraParams).every(({ b }) => b.abs().max().item() > 0)).toBe(true);
+      const [x] = batches(tokensOf("one and the same text, again and again"), { batch: 1, time: 16 })(0);
+      const merged = tuned.merge(params, adapter);
+      const [before, after, whole] = [
+        tuned.apply(params, tuned.init(0), x),
+        tuned.apply(params, adapter, x),
+        tuned.apply(merged, tuned.init(0), x),
+      ] as [Tensor, Tensor, Tensor];
+      expect(after.sub(whole).abs().max().item()).toBeLessThan(1e-5);
+      expect(after.sub(before).abs().max().item()).toBeGreaterThan(1e-2);
+      const all = wholeTraining(params, { heads: 4 });
+      const ids = spec([2, 16], "i32");
+      const most = plan<readonly object[]>(all.step, { donate: [0], target: "wasm" })(all.init(), ids, ids).arenaBytes;
+      expect(arenaBytes).toBeLessThan(0.45 * most);
+      expect([await page.evaluate("globalThis.planned"), failures]).toEqual([undefined, []]);
+    },
+    patience(120_000),
   );
 });

@@ -2,11 +2,13 @@
  * @file Models that PyTorch exported, beside what it recorded of them: outputs and gradients. Here those that take little time; all of them,
  * in all forms and under budgets, in models-of-others-all.test.ts (`npm run test:slow`).
  */
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { plan, type Tensor } from "../src/api/index.ts";
+import { plan, type Tensor, tensor } from "../src/api/index.ts";
 import { main } from "../src/cli/main.ts";
+import { readOnnx } from "../src/exchange/onnx/index.ts";
 import { readPt2 } from "../src/exchange/pt2/index.ts";
 import { expectRecorded, expectSameBits, hasModels, MODELS } from "./support/recorded-models.ts";
 
@@ -62,6 +64,39 @@ describe.skipIf(!hasModels)("the command line", () => {
     expect(loss).toBeCloseTo(-0.0426987, 6);
     expect(grads).toMatchObject({ missing: [], rounding: [], compared: 4 });
     expect(grads.maxRel).toBeLessThan(1e-5);
+  });
+
+  it("exports a model as ONNX, which computes and trains as recorded, and its weights", async () => {
+    const out = mkdtempSync(join(tmpdir(), "export-"));
+    const files = ["--io", join(folder, "io.safetensors"), "--grads", join(folder, "grads.safetensors"), "--json"];
+    const path = join(out, "mlp.onnx");
+    const written = await tidemark("export", join(folder, "model.pt2"), "--out", path, "--json");
+    expect(JSON.parse(written.out)).toMatchObject({ file: path, format: "onnx" });
+    const { outputs, grads } = JSON.parse((await tidemark("import", path, ...files)).out);
+    expect([outputs.maxRel < 1e-5, grads.maxRel < 1e-5, grads.missing, grads.compared]).toEqual([true, true, [], 4]);
+    const weights = join(out, "mlp.safetensors");
+    await tidemark("export", join(folder, "model.pt2"), "--to", "safetensors", "--out", weights);
+    expect(readFileSync(weights).length).toBe(readFileSync(join(folder, "model.safetensors")).length);
+    expect((await tidemark("export", path, "--out", path)).err).toContain("would be overwritten");
+    expect((await tidemark("export", path, "--size", "batch")).err).toContain("--size batch");
+    rmSync(out, { recursive: true });
+  });
+
+  it("exports the loss of a training program, and a function of a module", async () => {
+    const out = mkdtempSync(join(tmpdir(), "export-"));
+    const own = join(out, "own.mjs");
+    const api = new URL("../src/api/index.ts", import.meta.url).href;
+    writeFileSync(
+      own,
+      `import { spec, tensor } from ${JSON.stringify(api)};
+       export const program = { params: () => ({ w: tensor([2, 3]) }), batch: () => [spec([2])], run: (p, x) => x.mul(p.w) };`,
+    );
+    expect((await tidemark("export", own, "--out", join(out, "own.onnx"))).code).toBe(0);
+    const model = readOnnx(readFileSync(join(out, "own.onnx")));
+    expect(model.apply(model.params, { x: tensor([1, 1]) }).result?.toArray()).toEqual([2, 3]);
+    expect((await tidemark("export", "mlp", "--out", join(out, "loss.onnx"))).code).toBe(0);
+    expect(Object.keys(readOnnx(readFileSync(join(out, "loss.onnx"))).params)).toHaveLength(6);
+    rmSync(out, { recursive: true });
   });
 
   it("plans a model, and refuses what is none", async () => {

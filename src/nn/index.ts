@@ -78,6 +78,16 @@ export {
   linear,
 } from "./linear.ts";
 export {
+  type AdaptableModel,
+  type LoraModel,
+  type LoraOptions,
+  type LoraParams,
+  type LowRank,
+  lora,
+} from "./lora.ts";
+export { type LoraConfig, loraOptions, type Target as LoraTarget } from "./lora-files.ts";
+export type { Use as WeightUse } from "./low-rank.ts";
+export {
   type Activation,
   type Mixture,
   type MixtureLayer,

@@ -2,7 +2,6 @@
 import * as t from "../../api/functions.ts";
 import { at } from "../../base/invariant.ts";
 import type { Tensor } from "../../trace/tensor.ts";
-import { determinant } from "../shared/determinant.ts";
 import type { Call, Operator, Result } from "./call.ts";
 import { isBoolElement } from "./value.ts";
 
@@ -157,7 +156,7 @@ export const NORMALIZATIONS: Readonly<Record<string, Operator>> = {
   MatMul: (call) => t.matmul(call.x(0), call.x(1)),
   Gemm: gemm,
   Einsum: (call) => t.einsum(call.text("equation", "").replaceAll(/\s/g, ""), ...call.all()),
-  Det: (call) => determinant(call.x(0)),
+  Det: (call) => t.linalg.det(call.x(0)),
   NegativeLogLikelihoodLoss: (call) => likelihood(call, call.x(0), 1),
   SoftmaxCrossEntropyLoss: crossEntropy,
   Attention: attention,

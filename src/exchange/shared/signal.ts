@@ -1,4 +1,4 @@
-/** @file Windows and Fourier transforms as products with matrices that are known when the program is made. */
+/** @file Windows, and Fourier transforms with real and imaginary parts along a last axis. */
 import * as t from "../../api/functions.ts";
 import { at } from "../../base/invariant.ts";
 import type { Tensor } from "../../trace/tensor.ts";
@@ -18,50 +18,32 @@ export interface FourierOptions {
   readonly oneSided: boolean;
 }
 
-/** Cosines or sines of 2π i j / n, with i below `rows` and j below `columns`. */
-function waves(of: (x: number) => number, [rows, columns, n]: readonly [number, number, number], like: Tensor): Tensor {
-  const values = Float64Array.from({ length: rows * columns }, (_, k) => {
-    const product = (Math.floor(k / columns) * (k % columns)) % n;
-    return of((2 * Math.PI * product) / n);
-  });
-  return t.tensor(values, { dtype: like.dtype, shape: [rows, columns] });
+/** All n elements of the transform of a real tensor: those behind the middle are the conjugates of those before. */
+function wholeOfReal(x: Tensor, n: number, axis: number, oneSided: boolean): t.Complex {
+  const half = t.rfft(x, { n, axis });
+  if (oneSided) return half;
+  const first = Math.floor(n / 2) + 1;
+  const places = Int32Array.from({ length: n }, (_, k) => (k < first ? k : n - k));
+  const signs = Float64Array.from({ length: n }, (_, k) => (k < first ? 1 : -1));
+  const along = x.shape.map((_, a) => (a === axis ? n : 1));
+  const [rows, factors] = [t.tensor(places), t.tensor(signs, { dtype: x.dtype, shape: along })];
+  return { re: t.take(half.re, rows, axis), im: t.mul(t.take(half.im, rows, axis), factors) };
 }
 
-/** An axis cut or filled with zeros. */
-function fitted(x: Tensor, axis: number, length: number): Tensor {
-  const extent = at(x.shape, axis);
-  if (extent === length) return x;
-  if (extent > length)
-    return t.slice(
-      x,
-      x.shape.map((_, a) => (a === axis ? ([0, length] as const) : null)),
-    );
-  return t.pad(
-    x,
-    x.shape.map((_, a) => (a === axis ? ([0, length - extent] as const) : ([0, 0] as const))),
-  );
-}
-
-/** x […, 1 or 2] (real, or real and imaginary) transformed along an axis to […, 2]. */
+/**
+ * x […, 1 or 2] (real, or real and imaginary) transformed along an axis to […, 2]. The parts are transformed as real tensors, so that
+ * what is zero for a real input is zero and not a rounding error.
+ */
 export function discreteFourier(x: Tensor, { axis, length, inverse, oneSided }: FourierOptions): Tensor {
   const n = length ?? at(x.shape, axis);
-  const rows = oneSided ? Math.floor(n / 2) + 1 : n;
-  const whole = fitted(x, axis, n);
-  const last = whole.rank - 1;
-  const part = (k: number): Tensor =>
-    t.swapAxes(t.slice(whole, [...whole.shape.slice(0, -1).map(() => null), k]), axis, last - 1);
-  const [cosines, sines] = [waves(Math.cos, [n, rows, n], x), waves(Math.sin, [n, rows, n], x)];
-  const real = part(0);
-  const imaginary = at(x.shape, last) === 2 ? part(1) : null;
-  // e^(∓iφ) = cos φ ∓ i sin φ
-  const sign = inverse ? 1 : -1;
-  const re = t.matmul(real, cosines);
-  const im = t.mul(t.matmul(real, sines), sign);
-  const both = imaginary
-    ? [t.sub(re, t.mul(t.matmul(imaginary, sines), sign)), t.add(im, t.matmul(imaginary, cosines))]
-    : [re, im];
-  const scaled = both.map((one) => t.swapAxes(inverse ? t.mul(one, 1 / n) : one, axis, last - 1));
-  return t.stack(scaled, -1);
+  const part = (k: number): t.Complex =>
+    wholeOfReal(t.slice(x, [...x.shape.slice(0, -1).map(() => null), k]), n, axis, oneSided);
+  const a = part(0);
+  const b = at(x.shape, x.rank - 1) === 2 ? part(1) : null;
+  if (!inverse) return t.stack(b ? [t.sub(a.re, b.im), t.add(a.im, b.re)] : [a.re, a.im], -1);
+  // the inverse is the conjugate of the transform of the conjugate, divided by n
+  const both = b ? [t.add(a.re, b.im), t.sub(b.re, a.im)] : [a.re, t.neg(a.im)];
+  return t.mul(t.stack(both, -1), 1 / n);
 }
 
 export interface FrameOptions {

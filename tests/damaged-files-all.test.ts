@@ -1,0 +1,13 @@
+/** @file Thousands of damaged files of every kind (`npm run test:slow`); some of them are in damaged-files.test.ts. */
+import { describe, expect, it } from "vitest";
+import { damaged, KINDS, problemWith } from "./support/damage.ts";
+
+const MANY = 3000;
+
+describe("thousands of damaged files", () => {
+  it.each(KINDS.map((kind) => [kind.name, kind] as const))("%s", (_, kind) => {
+    for (let seed = 0; seed < MANY; seed++) {
+      expect(problemWith(kind, damaged(kind, 1000 + seed)), `${kind.name}, seed ${1000 + seed}`).toBe(null);
+    }
+  });
+});
