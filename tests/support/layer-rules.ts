@@ -2,7 +2,7 @@
  * @file Who may import whom.
  *
  *   base → { kernel pool } → target → ir → ops → { trace autodiff batching passes lower formats } → plan → { codegen remat } → loops →
- *   compiler → runtime → api → { core exchange nn optim sim tape view } → { node playground } → cli
+ *   compiler → runtime → api → { core exchange nn optim sim tape view } → fit → { node playground } → cli
  *
  * A file imports from its own layer and from layers to its left; within braces siblings do not see each other. Types
  * count like values here: a type that points right is a dependency of ideas. Inside one layer types may refer to each
@@ -25,6 +25,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["runtime"],
   ["api"],
   ["core", "exchange", "nn", "optim", "sim", "tape", "view"],
+  ["fit"],
   ["node", "playground"],
   ["cli"],
 ];
