@@ -15,6 +15,7 @@ import { build } from "./commands/build.ts";
 import { calibrate } from "./commands/calibrate.ts";
 import { curve } from "./commands/curve.ts";
 import { doctor } from "./commands/doctor.ts";
+import { fit } from "./commands/fit.ts";
 import { importCommand } from "./commands/import.ts";
 import { opt } from "./commands/opt.ts";
 import { pack } from "./commands/pack.ts";
@@ -31,7 +32,7 @@ import { withProgress } from "./progress.ts";
 import { asUserError } from "./thrown.ts";
 
 const COMMANDS: readonly Command[] = [
-  ...[plan, view, playground, bench, build, curve, tape, trace, importCommand],
+  ...[plan, view, playground, bench, build, curve, fit, tape, trace, importCommand],
   ...[opt, pack, remat, revolve, calibrate, doctor],
 ];
 

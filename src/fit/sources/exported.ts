@@ -5,7 +5,7 @@ import type { Pt2Program } from "../../formats/pt2-program.ts";
 import { traceFunction } from "../../trace/function.ts";
 import { Tensor } from "../../trace/tensor.ts";
 import type { EagerType } from "../torch/call.ts";
-import type { EagerProgram } from "../torch/step.ts";
+import type { EagerProgram, Loss } from "../torch/step.ts";
 import { withoutPositionMasks } from "./position-masks.ts";
 
 /** PyTorch's numbers of element types: bytes of an element, and whether it is a float. */
@@ -27,7 +27,7 @@ export interface ExportedSettings {
   readonly sizes?: Readonly<Record<string, number>>;
   /** Bytes of a float; default: as recorded. */
   readonly floatBytes?: number | undefined;
-  readonly loss?: EagerProgram["loss"];
+  readonly loss?: Loss;
 }
 
 export function eagerProgram(model: ExportedModel, settings: ExportedSettings = {}): EagerProgram {

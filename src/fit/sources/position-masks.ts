@@ -1,7 +1,8 @@
 /**
  * @file Attention masks that depend on positions alone. Exporting makes models of transformers write such masks down as tensors, since their
  * code cannot look at values then; run eagerly, the same code sees that a mask is the causal one, or that everything is seen, and gives attention a
- * flag in its place. The modelled program does as the eager one.
+ * flag in its place. Without a mask, heads that share keys and values are not repeated either: attention is told that they are fewer. The
+ * modelled program does as the eager one.
  */
 import { type Pt2Node, type Pt2Program, tensorName } from "../../formats/pt2-program.ts";
 import { outputNames } from "../torch/call.ts";
@@ -18,6 +19,9 @@ export function withoutPositionMasks(program: Pt2Program): Pt2Program {
     for (const name of outputNames(node.outputs)) if (name !== null) fromData.add(name);
   }
   let isChanged = false;
+  const producers = new Map(
+    program.nodes.flatMap((node) => outputNames(node.outputs).map((name) => [name, node] as const)),
+  );
   const nodes = program.nodes.map((node) => {
     if (!node.target.includes("scaled_dot_product_attention")) return node;
     const inputs = node.inputs.filter(({ name, arg }) => {
@@ -26,9 +30,32 @@ export function withoutPositionMasks(program: Pt2Program): Pt2Program {
     });
     if (inputs.length === node.inputs.length) return node;
     isChanged = true;
-    return { ...node, inputs };
+    return { ...node, inputs: inputs.map((input) => withoutRepeats(input, producers)) };
   });
   return isChanged ? { ...program, nodes: needed(nodes, program) } : program;
+}
+
+type Producers = ReadonlyMap<string | null, Pt2Node>;
+type NodeInput = Pt2Node["inputs"][number];
+
+/** Keys or values before they were repeated for several heads: reshape(expand(x[:, :, None])). */
+function withoutRepeats(input: NodeInput, producers: Producers): NodeInput {
+  if (input.name !== "key" && input.name !== "value") return input;
+  const chain = ["reshape", "expand"].reduce<NodeInput["arg"] | null>((arg, name) => {
+    const node = arg && producers.get(tensorName(arg));
+    return node?.target.startsWith(`torch.ops.aten.${name}.`) ? (node.inputs[0]?.arg ?? null) : null;
+  }, input.arg);
+  const whole = chain && unsliced(chain, producers);
+  return whole ? { ...input, arg: whole } : input;
+}
+
+/** What an axis was added to, past slices of everything. */
+function unsliced(arg: NodeInput["arg"], producers: Producers): NodeInput["arg"] | null {
+  const node = producers.get(tensorName(arg));
+  const [first] = node?.inputs ?? [];
+  if (!node || !first) return null;
+  if (node.target.startsWith("torch.ops.aten.unsqueeze.")) return first.arg;
+  return node.target.startsWith("torch.ops.aten.slice.") ? unsliced(first.arg, producers) : null;
 }
 
 /** Nodes that results depend on. */

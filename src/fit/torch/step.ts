@@ -15,6 +15,8 @@ import { opaque } from "./rules/networks.ts";
 import { changesOperand } from "./rules/pointwise.ts";
 import { CUBLAS_WORKSPACES } from "./workspaces.ts";
 
+export type Loss = "squares" | "cross-entropy" | "result";
+
 /** A program with all of its sizes. */
 export interface EagerProgram {
   readonly program: Pt2Program;
@@ -23,8 +25,8 @@ export interface EagerProgram {
   readonly number: (name: string) => number | undefined;
   /** Inputs that are one storage have one name here; by value in the graph. */
   readonly storageOf: (value: string) => string;
-  /** Results that the mean of squares is taken of; none where the program computes its loss itself. */
-  readonly loss: "squares" | "result";
+  /** The mean of squares of all results, the cross-entropy of the first with labels, or the first result itself. */
+  readonly loss: Loss;
 }
 
 export interface EagerStep {
@@ -74,6 +76,7 @@ class Run {
   readonly #lastReads: readonly (readonly string[])[];
   readonly parameters: Parameter[] = [];
   #lastLoss: EagerTensor | null = null;
+  #labels: EagerTensor | null = null;
 
   constructor(g: Autograd, of: EagerProgram, unknown: Map<string, number>) {
     this.#g = g;
@@ -160,6 +163,7 @@ class Run {
     const [first] = results;
     if (this.#of.loss === "result" && first) return { ...g.view(first), edge: first.edge };
     g.memory.at = "the loss";
+    if (this.#of.loss === "cross-entropy" && first) return crossEntropy(g, first, this.#labelsFor(first));
     const parts = results.map((y) => meanOfSquares(g, y));
     const [only, ...more] = parts;
     if (only && more.length === 0) return only;
@@ -172,11 +176,43 @@ class Run {
     return loss;
   }
 
+  /** One whole number for each row of logits, made once. */
+  #labelsFor({ shape }: EagerTensor): EagerTensor {
+    const g = this.#g;
+    g.purpose = "inputs";
+    this.#labels ??= g.fresh(shape.slice(0, -1), { item: 8, isFloat: false });
+    g.purpose = "activations";
+    return this.#labels;
+  }
+
   /** The loss of a step lives until that of the next is there. */
   endStep(loss: EagerTensor): void {
     if (this.#lastLoss) this.#g.release(this.#lastLoss);
     this.#lastLoss = loss;
   }
+}
+
+/** log_softmax in f32, then the mean of what it has at the labels. */
+function crossEntropy(g: Autograd, y: EagerTensor, labels: EagerTensor): EagerTensor {
+  const wide = { item: Math.max(y.item, 4), isFloat: true };
+  const isHalf = wide.item > y.item;
+  const logits = isHalf ? g.fresh(y.shape, wide) : g.view(y);
+  if (isHalf) {
+    g.record({ name: "to", inputs: [y], outputs: [logits], backward: ([dy]) => [dy ? g.fresh(y.shape, y) : null] });
+  } else logits.edge = y.edge;
+  const logs = g.fresh(y.shape, wide);
+  g.record({
+    ...{ name: "log_softmax", inputs: [logits], outputs: [logs], saved: [logs] },
+    backward: ([dy]) => [dy ? g.fresh(y.shape, wide) : null],
+  });
+  g.release(logits);
+  const loss = g.fresh([], wide);
+  g.record({
+    ...{ name: "nll_loss", inputs: [logs], outputs: [loss], saved: [logs, labels] },
+    backward: ([dy]) => [dy ? g.fresh(y.shape, wide) : null],
+  });
+  g.release(logs);
+  return loss;
 }
 
 function meanOfSquares(g: Autograd, y: EagerTensor): EagerTensor {

@@ -4,6 +4,7 @@ import { CONVOLUTIONS } from "./convolution.ts";
 import { NETWORKS } from "./networks.ts";
 import { POINTWISE, plain } from "./pointwise.ts";
 import { PRODUCTS } from "./products.ts";
+import { TRACED } from "./traced.ts";
 import { VIEWS } from "./views.ts";
 
 const RULES: Readonly<Record<string, Rule>> = {
@@ -25,6 +26,7 @@ const silent: Rule = () => [];
 /** The rule for a target such as `torch.ops.aten.add_.Tensor`; undefined where there is none. */
 export function ruleOf(target: string): Rule | undefined {
   if (isSilent(target)) return silent;
+  if (Object.hasOwn(TRACED, target)) return TRACED[target];
   // a part without gradients
   if (target === "torch.ops.higher_order.wrap_with_set_grad_enabled") return plain;
   if (!target.startsWith("torch.ops.aten.")) return undefined;

@@ -91,6 +91,8 @@ const dropout: Rule = (call) => {
  */
 const attention: Rule = (call) => {
   const { g } = call;
+  const isShared = call.t("query").shape.at(-3) !== call.t("key").shape.at(-3);
+  if (isShared && call.t("query").item > HALF) return sharedHeads(call);
   const [q, k, v, mask] = [call.t("query"), call.t("key"), call.t("value"), call.maybe("attn_mask")];
   const { shape } = call.type();
   const [batch, heads, rows, width] = [shape.at(-4) ?? 1, shape.at(-3) ?? 1, shape.at(-2) ?? 1, shape.at(-1) ?? 1];
@@ -113,6 +115,46 @@ const attention: Rule = (call) => {
   g.release(sums);
   return [y];
 };
+
+const HALF = 2;
+
+/**
+ * Heads that share keys and values: flash attention has them, and is there for half floats only. Others are computed in steps: keys and values
+ * repeated, both factors scaled, all scores, their softmax; the scaled factors, the values and the softmax are kept.
+ */
+function sharedHeads(call: Call): readonly EagerTensor[] {
+  const { g } = call;
+  const [q, k, v] = [call.t("query"), call.t("key"), call.t("value")];
+  const { shape } = call.type();
+  const [rows, columns] = [q.shape.at(-2) ?? 1, k.shape.at(-2) ?? 1];
+  const each = [...shape.slice(0, -2), columns, k.shape.at(-1) ?? 1];
+  const scores = [...shape.slice(0, -2), rows, columns];
+  const values = g.fresh(each, v);
+  const keys = g.fresh(each, k);
+  const [scaledQ, scaledK] = [g.fresh(q.shape, q), g.fresh(each, k)];
+  g.release(keys);
+  const products = g.fresh(scores, q);
+  const softened = g.fresh(scores, q);
+  g.memory.workspace(elementsOf(scores));
+  g.release(products);
+  const y = call.out();
+  g.record({
+    ...{ name: call.node.target, inputs: [q, k, v], outputs: [y], saved: [scaledQ, scaledK, values, softened] },
+    backward: ([dy]) => {
+      if (!dy) return [];
+      const [dSoftened, dValues] = [g.fresh(scores, q), g.fresh(each, v)];
+      const dScores = g.fresh(scores, q);
+      g.release(dSoftened);
+      const [dScaledQ, dScaledK] = [g.fresh(q.shape, q), g.fresh(each, k)];
+      g.release(dScores);
+      const made = [g.fresh(q.shape, q), g.fresh(k.shape, k), g.fresh(v.shape, v)];
+      for (const one of [dScaledQ, dScaledK, dValues]) g.release(one);
+      return made;
+    },
+  });
+  for (const one of [scaledQ, scaledK, values, softened]) g.release(one);
+  return [y];
+}
 
 /** Gradients of [batch, heads, rows, width] lie as [batch, rows, heads, width]. */
 function headsInside(shape: Shape): readonly number[] {
