@@ -42,14 +42,15 @@ export function readGraphs(path: string): readonly Graph[] {
   return graphs;
 }
 
-export async function loadProgram(word: string): Promise<Loaded> {
-  if (isModelFile(word)) return loadModel(word);
+/** `sizes` are those of a model's inputs that are open. */
+export async function loadProgram(word: string, sizes: Readonly<Record<string, number>> = {}): Promise<Loaded> {
+  if (isModelFile(word)) return loadModel(word, sizes);
   return builtInOrGraph(word) ?? trainingOf(await moduleExport(word), "program", word);
 }
 
 /** A model of another framework, with a training step made for it. */
-async function loadModel(path: string): Promise<Loaded> {
-  const program = (await modelProgram(path)) as AnyProgram;
+async function loadModel(path: string, sizes: Readonly<Record<string, number>>): Promise<Loaded> {
+  const program = (await modelProgram(path, sizes)) as AnyProgram;
   return { kind: "training", name: program.name, program };
 }
 

@@ -16,6 +16,7 @@ import { calibrate } from "./commands/calibrate.ts";
 import { curve } from "./commands/curve.ts";
 import { doctor } from "./commands/doctor.ts";
 import { exportCommand } from "./commands/export.ts";
+import { fit } from "./commands/fit.ts";
 import { importCommand } from "./commands/import.ts";
 import { opt } from "./commands/opt.ts";
 import { pack } from "./commands/pack.ts";
@@ -32,7 +33,7 @@ import { withProgress } from "./progress.ts";
 import { asUserError } from "./thrown.ts";
 
 const COMMANDS: readonly Command[] = [
-  ...[plan, view, playground, bench, build, curve, tape, trace, importCommand, exportCommand],
+  ...[plan, view, playground, bench, build, curve, fit, tape, trace, importCommand, exportCommand],
   ...[opt, pack, remat, revolve, calibrate, doctor],
 ];
 

@@ -3,54 +3,54 @@
  * and to measure. Inputs are random numbers, whole ones zeros.
  */
 import { basename, extname } from "node:path";
-import * as t from "../api/functions.ts";
-import { valueAndGrad } from "../api/grad.ts";
-import { specsOf } from "../api/specs-of.ts";
 import type { ImportedModel } from "../exchange/shared/model.ts";
-import { isBool, isFloat } from "../kernel/dtype.ts";
+import { type ModelTraining, type TrainingSettings, trainingOf } from "../fit/training.ts";
 import { readModel } from "../node/models.ts";
-import { adam } from "../optim/adam.ts";
-import type { OptimizerState } from "../optim/optimizer.ts";
-import type { Tensor } from "../trace/tensor.ts";
+import { type Arguments, type OptionSpec, usageError } from "./command.ts";
 import type { TrainingProgram } from "./programs/program.ts";
 
 const EXTENSIONS: readonly string[] = [".onnx", ".pt2"];
 export const isModelFile = (word: string): boolean => EXTENSIONS.includes(extname(word).toLowerCase());
 
-type Params = Record<string, Tensor>;
+type State = ReturnType<ModelTraining["init"]>;
 
-function randomInputs(model: ImportedModel): readonly Tensor[] {
-  const specs = model.specs();
-  return model.inputs.map(({ name }, i) => {
-    const { shape, dtype } = specs[name] as Tensor;
-    if (isBool(dtype)) return t.full(shape, false);
-    return isFloat(dtype) ? t.random.normal(t.random.key(i), shape, { dtype }) : t.zeros(shape, dtype);
-  });
+export const SIZE_OPTION = {
+  size: { value: "NAME=N,…", help: "open sizes of a model's inputs: batch=8 or batch=8,T=512" },
+} as const satisfies Record<string, OptionSpec>;
+
+/** `batch=8,T=512` → `{ batch: 8, T: 512 }`. */
+export function sizesOf(args: Arguments): Readonly<Record<string, number>> {
+  const text = args.value("size");
+  if (text === undefined) return {};
+  return Object.fromEntries(
+    text.split(",").map((part) => {
+      const [, name, extent] = /^\s*([^=\s]+)=(\d+)\s*$/.exec(part) ?? [];
+      if (name === undefined || !(Number(extent) > 0)) {
+        throw usageError(`--size ${text}`, "give sizes by name: batch=8, or batch=8,T=512");
+      }
+      return [name, Number(extent)];
+    }),
+  );
 }
 
-/** The mean of squares of all float results. */
-function lossOf(model: ImportedModel, params: Params, inputs: readonly Tensor[]): Tensor {
-  const results = Object.values(model.apply(params, inputs)).filter(({ dtype }) => isFloat(dtype));
-  return results.map((y) => t.mean(t.square(y))).reduce((a, b) => t.add(a, b));
+/** Operations that only stand for what they read and write, by name. */
+export const standInsOf = (model: ImportedModel): readonly string[] =>
+  Object.keys((model as ImportedModel & { readonly unknown?: Readonly<Record<string, number>> }).unknown ?? {});
+
+export interface ModelProgram extends TrainingProgram<State> {
+  readonly standIns: readonly string[];
 }
 
-export async function modelProgram(path: string): Promise<TrainingProgram<OptimizerState<Params>>> {
-  const model = await readModel(path, { unknown: "plan" });
-  const optimizer = adam({ lr: 1e-4 });
-  const gradients = valueAndGrad((params: Params, ...inputs: Tensor[]) => lossOf(model, params, inputs));
-  const specs = model.specs();
+/** A training step of a model. */
+export function programOf(model: ImportedModel, path: string, settings: TrainingSettings): ModelProgram {
   return {
     name: basename(path, extname(path)),
-    title: `${basename(path)}, mean of squared results, Adam`,
-    init: () => optimizer.init(model.params),
-    batch: () => randomInputs(model),
-    specs: () => [
-      specsOf(() => optimizer.init(model.params))() as OptimizerState<Params>,
-      ...model.inputs.map(({ name }) => specs[name] as Tensor),
-    ],
-    step(state, ...inputs) {
-      const [loss, grads] = gradients(state.params, ...inputs);
-      return [optimizer.update(state, grads as Params), loss];
-    },
+    title: `${basename(path)}, mean of squared results, ${settings.optimizer}`,
+    standIns: standInsOf(model),
+    ...trainingOf(model, settings),
   };
+}
+
+export async function modelProgram(path: string, sizes: Readonly<Record<string, number>> = {}): Promise<ModelProgram> {
+  return programOf(await readModel(path, { unknown: "plan" }), path, { optimizer: "adam", sizes });
 }

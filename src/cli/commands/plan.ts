@@ -14,7 +14,8 @@ import { planTrace, predictedStepMs } from "../../plan/trace-events.ts";
 import { type Arguments, type Command, type Io, paintFor, usageError, writeJson } from "../command.ts";
 import { CONTRACT } from "../contract.ts";
 import { writeText } from "../files.ts";
-import { loadProgram } from "../load.ts";
+import { type Loaded, loadProgram } from "../load.ts";
+import { type ModelProgram, SIZE_OPTION, sizesOf } from "../model-program.ts";
 import { PLAN_OPTIONS, type PlanFigures, type PlanOutcome, planLoaded, planSettings } from "../plan-figures.ts";
 import { withProducts } from "../products-option.ts";
 import { PROGRESS_OPTION } from "../progress.ts";
@@ -71,6 +72,10 @@ function writeFiles(args: Arguments, { planned }: PlanOutcome): void {
   if (csv !== undefined) writeText(csv, printCsv(made.problem, made.offsets));
 }
 
+/** Operations of a model that are not known. */
+const standInsIn = (loaded: Loaded): readonly string[] =>
+  loaded.kind === "training" ? ((loaded.program as Partial<ModelProgram>).standIns ?? []) : [];
+
 export const plan: Command = {
   name: "plan",
   positionals: ["PROGRAM"],
@@ -79,6 +84,7 @@ export const plan: Command = {
   options: {
     ...PLAN_OPTIONS,
     ...SHAPES_OPTION,
+    ...SIZE_OPTION,
     explain: {
       value: "VALUE",
       help: "explain one value (h, state.params.w0) or buffer (b12): address, lifespan, reasons",
@@ -96,7 +102,9 @@ export const plan: Command = {
     ...PROGRESS_OPTION,
   },
   async run(args, io) {
-    const loaded = withProducts(await loadProgram(args.positionals[0] as string), args);
+    const loaded = withProducts(await loadProgram(args.positionals[0] as string, sizesOf(args)), args);
+    const standIns = standInsIn(loaded);
+    if (standIns.length > 0) io.err(`not known, planned as what they read and write: ${standIns.join(", ")}\n`);
     const settings = await planSettings(args, io, loaded);
     const shapes = args.value("shapes");
     if (shapes !== undefined) {

@@ -11,6 +11,7 @@ import { isFloat } from "../../kernel/dtype.ts";
 import { Tensor } from "../../trace/tensor.ts";
 import { Args, dtypeOfCode, type Value } from "./args.ts";
 import { changes, isPartView, operatorOf } from "./operators.ts";
+import { type Rebinding, rebound } from "./rebind.ts";
 
 export interface Run {
   readonly program: Pt2Program;
@@ -20,6 +21,10 @@ export interface Run {
   readonly key: Tensor;
   /** Whether operations that are not known stand for what they read and write. */
   readonly opaque: boolean;
+  /** Another batch than the one that fixed sizes were recorded with. */
+  readonly batch?: Rebinding | undefined;
+  /** Only shapes are wanted: what cannot be followed stands for what it reads and writes. */
+  readonly shapesOnly?: boolean | undefined;
 }
 
 /** Names that a list of outputs defines; a list of tensors is one output. */
@@ -65,12 +70,13 @@ interface State {
   readonly draws: { count: number };
 }
 
-function followNode(node: Pt2Node, state: State): void {
+function followNode(recorded: Pt2Node, state: State): void {
   const { run, values, read, parts, draws } = state;
+  const around = { lookup: (name: string) => values.get(name), type: (name: string) => run.program.types.get(name) };
+  const node = run.batch ? rebound(recorded, run.batch, around) : recorded;
   const names = definedBy(node.outputs);
   const args = new Args(node, {
-    lookup: (name) => values.get(name),
-    type: (name) => run.program.types.get(name),
+    ...around,
     key: () => t.random.foldIn(run.key, draws.count++),
     isUsed: (i) => read.has(names[i] ?? ""),
     follow: (region, inputs) => followRegion(region, inputs, state),
@@ -84,7 +90,7 @@ function followNode(node: Pt2Node, state: State): void {
   const self = tensorName(node.inputs[0]?.arg);
   if (isPartView(node.target)) for (const name of names) if (name !== null) parts.add(name);
   if (!changes(node.target) || self === null) return;
-  if (parts.has(self)) {
+  if (parts.has(self) && !run.shapesOnly) {
     args.fail(`it changes ${self}, a part of another tensor`, "export the model after run_decompositions()");
   }
   const [first] = names;
@@ -102,12 +108,26 @@ function followRegion(region: Pt2Region, inputs: readonly Value[], state: State)
 
 function applied(args: Args, run: Run): Value | null {
   const operator = operatorOf(args.node.target);
-  if (operator) return operator(args);
+  if (operator && !run.shapesOnly) return operator(args);
+  if (operator)
+    return shapeOf(
+      () => operator(args),
+      () => standIn(args, run),
+    );
   return run.opaque ? standIn(args, run) : args.fail("the operation is not known");
 }
 
+function shapeOf(followed: () => Value | null, instead: () => Value): Value | null {
+  try {
+    return followed();
+  } catch (error) {
+    if (error instanceof TidemarkError) return instead();
+    throw error;
+  }
+}
+
 /** Reads its float operands and writes results of the recorded types: what a plan has to know of an unknown operation. */
-function standIn(args: Args, { program, sizes }: Run): Value {
+function standIn(args: Args, { program, sizes, batch }: Run): Value {
   const operands = args.node.inputs.flatMap((_, i) => {
     const value = args.at(i);
     return (Array.isArray(value) ? value : [value]).filter(
@@ -122,6 +142,7 @@ function standIn(args: Args, { program, sizes }: Run): Value {
       const extent = typeof size === "number" ? size : evaluateSize(parseSize(size), sizes);
       return extent ?? args.fail(`the size of ${name} is open`);
     });
+    if (batch && shape[0] === batch.from) shape[0] = batch.to;
     return t.cast(t.broadcastTo(total, shape), dtypeOfCode(type.dtype));
   });
 }

@@ -9,22 +9,27 @@ import { ArrayStorage } from "../../trace/storage.ts";
 import { Tensor } from "../../trace/tensor.ts";
 import { refuseHalves } from "../shared/half-weights.ts";
 import {
+  type ApplyModelOptions,
   boundInputs,
   type Extent,
   type ImportedModel,
   type ModelInput,
+  type ModelInputs,
   requireParams,
   specsFor,
 } from "../shared/model.ts";
-import { dtypeOfCode } from "./args.ts";
+import { dtypeOfCode, type Value } from "./args.ts";
 import { follow } from "./interpret.ts";
 import { operatorOf } from "./operators.ts";
+import type { Rebinding } from "./rebind.ts";
 
 export interface Pt2Options {
   /** Half floats are computed in f32. Without it, weights of such types are an error. */
   readonly floats?: "f32";
   /** What operations that are not known become: an error that lists all of them, or stand-ins to plan with. Default: "error". */
   readonly unknown?: "error" | "plan";
+  /** The batch, for a program with fixed sizes: the first axis of its inputs, and what follows from it. Default: as it was exported. */
+  readonly batch?: number;
 }
 
 export interface Pt2Model extends ImportedModel {
@@ -34,19 +39,24 @@ export interface Pt2Model extends ImportedModel {
   readonly unknown: Readonly<Record<string, number>>;
 }
 
-const OPTIONS: OptionKinds<Pt2Options> = { floats: "a text", unknown: "a text" };
+const OPTIONS: OptionKinds<Pt2Options> = { floats: "a text", unknown: "a text", batch: "a number" };
 
 /**
  * A model from a `.pt2` file of `torch.export.save` (PyTorch 2.9 or newer). An archive without the bytes of its weights has specs in their
  * place: it can be planned, not run.
  */
 export function readPt2(file: Uint8Array, options: Pt2Options = {}): Pt2Model {
+  return readExported(file, options);
+}
+
+/** The same, with its program to look at. */
+export function readExported(file: Uint8Array, options: Pt2Options = {}): ExportedModel {
   requireOptions("readPt2", options, OPTIONS);
   if (!(file instanceof Uint8Array))
     fail("InvalidArgument", "readPt2: the file must be a Uint8Array", "pass its bytes");
   const archive = readArchive(file);
   const program = parsePt2(archive.program);
-  const missing = unknownOf(program);
+  const missing = unknownOperations(program);
   if (missing.size > 0 && options.unknown !== "plan") {
     const list = [...missing].map(([name, count]) => (count > 1 ? `${name} (${count} times)` : name));
     throw new TidemarkError(
@@ -58,10 +68,11 @@ export function readPt2(file: Uint8Array, options: Pt2Options = {}): Pt2Model {
     );
   }
   requireTypes(archive.weights, options);
-  return new ExportedModel(program, archive.weights, missing);
+  return new ExportedModel(program, archive.weights, { missing, batch: options.batch });
 }
 
-function unknownOf({ nodes }: Pt2Program): ReadonlyMap<string, number> {
+/** Operations that are not known, with their number of nodes. */
+export function unknownOperations({ nodes }: Pt2Program): ReadonlyMap<string, number> {
   const missing = new Map<string, number>();
   for (const { target } of nodes) if (!operatorOf(target)) missing.set(target, (missing.get(target) ?? 0) + 1);
   return missing;
@@ -75,19 +86,27 @@ function requireTypes(weights: ReadonlyMap<string, Pt2Weight>, { floats }: Pt2Op
 const tensorOf = ({ dtype, shape, elements }: Pt2Weight): Tensor =>
   elements ? new Tensor(new ArrayStorage(dtype, shape, elements())) : t.spec(shape, dtype);
 
-class ExportedModel implements Pt2Model {
+interface ExportedOptions {
+  /** Operations that are not known. */
+  readonly missing?: ReadonlyMap<string, number>;
+  /** Another batch than the recorded one. */
+  readonly batch?: number | undefined;
+}
+
+export class ExportedModel implements Pt2Model {
   readonly params: Record<string, Tensor>;
   readonly buffers: Readonly<Record<string, Tensor>>;
   readonly inputs: readonly ModelInput[];
   readonly outputs: readonly string[];
   readonly unknown: Readonly<Record<string, number>>;
-  readonly #program: Pt2Program;
+  readonly program: Pt2Program;
+  readonly #batch: Rebinding | undefined;
   /** Parameters and buffers in the graph, by the name that they have in `params` or `buffers`. */
   readonly #owned: ReadonlyMap<string, string>;
 
-  constructor(program: Pt2Program, weights: ReadonlyMap<string, Pt2Weight>, missing: ReadonlyMap<string, number>) {
-    this.#program = program;
-    this.unknown = Object.fromEntries(missing);
+  constructor(program: Pt2Program, weights: ReadonlyMap<string, Pt2Weight>, options: ExportedOptions = {}) {
+    this.program = program;
+    this.unknown = Object.fromEntries(options.missing ?? []);
     const [params, buffers] = [new Map<string, Tensor>(), new Map<string, Tensor>()];
     const firstAt = new Map<string, string>();
     const owned = new Map<string, string>();
@@ -102,30 +121,47 @@ class ExportedModel implements Pt2Model {
     this.params = Object.fromEntries(params);
     this.buffers = Object.fromEntries(buffers);
     this.#owned = owned;
-    this.inputs = program.inputs.filter(({ kind }) => kind === "user_input").map((input) => inputOf(input, program));
+    const recorded = program.inputs.filter(({ kind }) => kind === "user_input").map((input) => inputOf(input, program));
+    this.#batch = rebinding(recorded, options.batch);
+    this.inputs = recorded.map((input) => withBatch(input, this.#batch));
     this.outputs = results(program).map(({ name }) => name);
   }
 
   apply(...[params, inputs, options]: Parameters<ImportedModel["apply"]>): Record<string, Tensor> {
-    requireParams(this.params, params);
-    const bound = boundInputs(this.inputs, inputs);
-    const given = new Map(bound);
-    for (const [value, name] of this.#owned) given.set(value, (params[name] ?? this.buffers[name]) as Tensor);
-    const run = {
-      program: this.#program,
-      given,
-      sizes: this.#sizes(bound),
-      key: options?.key ?? t.random.key(0),
-      opaque: Object.keys(this.unknown).length > 0,
-    };
-    const values = follow(run);
-    const made = results(this.#program).map(({ name, value }) => {
+    const values = this.values(params, inputs, options);
+    const made = results(this.program).map(({ name, value }) => {
       const found = values(value);
       if (found instanceof Tensor) return [name, found] as const;
       if (typeof found === "number") return [name, t.tensor(found)] as const;
       throw new TidemarkError("InvalidFile", `nothing computes the result ${name}`, { help: "the program is damaged" });
     });
     return Object.fromEntries(made);
+  }
+
+  /** All values of the program, by their names in the graph; the program need not run where only shapes are wanted. */
+  values(
+    params: Readonly<Record<string, Tensor>>,
+    inputs: ModelInputs,
+    options?: ApplyModelOptions & { readonly shapesOnly?: boolean },
+  ): (name: string) => Value | undefined {
+    requireParams(this.params, params);
+    const bound = boundInputs(this.inputs, inputs);
+    const given = new Map(bound);
+    for (const [value, name] of this.#owned) given.set(value, (params[name] ?? this.buffers[name]) as Tensor);
+    return follow({
+      program: this.program,
+      given,
+      sizes: this.#sizes(bound),
+      key: options?.key ?? t.random.key(0),
+      opaque: Object.keys(this.unknown).length > 0,
+      batch: this.#batch,
+      shapesOnly: options?.shapesOnly,
+    });
+  }
+
+  /** The parameter or buffer that an input of the graph is; shared ones have one name. */
+  ownerOf(value: string): string | undefined {
+    return this.#owned.get(value);
   }
 
   /** Open sizes from the extents of inputs, within the ranges that the program allows. */
@@ -136,7 +172,7 @@ class ExportedModel implements Pt2Model {
         if (typeof extent === "string") sizes.set(extent, bound.get(name)?.shape[axis] as number);
       });
     }
-    for (const [name, [least, most]] of this.#program.ranges) {
+    for (const [name, [least, most]] of this.program.ranges) {
       const size = sizes.get(name);
       if (size === undefined || (size >= least && size <= most)) continue;
       fail(
@@ -151,6 +187,25 @@ class ExportedModel implements Pt2Model {
   specs(sizes: Readonly<Record<string, number>> = {}): Record<string, Tensor> {
     return specsFor(this.inputs, sizes);
   }
+}
+
+/** From the recorded batch, the first extent of the first input that has one, to the wanted one. */
+function rebinding(inputs: readonly ModelInput[], batch: number | undefined): Rebinding | undefined {
+  if (batch === undefined) return undefined;
+  if (!Number.isSafeInteger(batch) || batch < 1) {
+    fail("InvalidArgument", `readPt2: batch is ${batch}`, "give a whole number of at least 1");
+  }
+  const from = inputs.map(({ shape }) => shape?.[0]).find((extent) => typeof extent === "number");
+  if (typeof from !== "number") {
+    fail("InvalidArgument", "readPt2: no input of the program has a fixed first size", "give open sizes by name");
+  }
+  return from === batch ? undefined : { from, to: batch };
+}
+
+function withBatch(input: ModelInput, batch: Rebinding | undefined): ModelInput {
+  const { shape } = input;
+  if (!batch || shape?.[0] !== batch.from) return input;
+  return { ...input, shape: [batch.to, ...shape.slice(1)] };
 }
 
 /** User's results and losses; changed buffers and gradients by the names of what they belong to. */

@@ -1,0 +1,157 @@
+/** @file What `tidemark fit` is asked about, at any batch: the program as PyTorch runs it, and a training step to plan. */
+import { readFileSync } from "node:fs";
+import { basename, extname } from "node:path";
+import { TidemarkError } from "../base/errors.ts";
+import { type ExportedModel, readExported } from "../exchange/pt2/read.ts";
+import { type ConfigSizes, modelOfConfig } from "../fit/sources/configs.ts";
+import { eagerProgram } from "../fit/sources/exported.ts";
+import { graphProgram } from "../fit/sources/graph.ts";
+import type { OptimizerName } from "../fit/torch/optimizer.ts";
+import type { EagerProgram, Loss } from "../fit/torch/step.ts";
+import { readModel } from "../node/models.ts";
+import { traceFunction } from "../trace/function.ts";
+import { usageError } from "./command.ts";
+import { requireFile } from "./files.ts";
+import { type Loaded, loadProgram } from "./load.ts";
+import { programOf, standInsOf } from "./model-program.ts";
+import type { AnyProgram } from "./programs/built-in.ts";
+import { argumentsOf } from "./target-settings.ts";
+
+export interface FitSettings {
+  readonly optimizer: OptimizerName;
+  readonly sizes: Readonly<Record<string, number>>;
+  /** Bytes of a float in PyTorch; undefined: as the model has them. */
+  readonly floatBytes: number | undefined;
+  readonly dropout: boolean;
+}
+
+export interface FitCase {
+  /** As PyTorch runs it. */
+  readonly eager: EagerProgram;
+  /** To be planned here. */
+  readonly loaded: Loaded;
+  /** Operations that only stand for what they read and write. */
+  readonly unknown: readonly string[];
+  /** For policies: the exported program; null where there is none. */
+  readonly model: ExportedModel | null;
+}
+
+export interface FitSource {
+  readonly name: string;
+  /** The batch that it has by itself; null where none can be told. */
+  readonly batch: number | null;
+  /** Undefined: as it is. */
+  at(batch: number | undefined): FitCase;
+}
+
+export async function fitSource(path: string, settings: FitSettings): Promise<FitSource> {
+  const kind = extname(path).toLowerCase();
+  if (kind === ".pt2") return exportedSource(path, settings);
+  if (kind === ".json") return configSource(path, settings);
+  if (kind === ".onnx") return onnxSource(path, settings);
+  return programSource(path);
+}
+
+const trainingCase = (model: ExportedModel, path: string, settings: FitSettings, loss: Loss): FitCase => {
+  const { optimizer, sizes, floatBytes } = settings;
+  const program = programOf(model, path, { optimizer, sizes, loss }) as AnyProgram;
+  return {
+    eager: eagerProgram(model, { sizes, floatBytes, loss }),
+    loaded: { kind: "training", name: program.name, program },
+    unknown: standInsOf(model),
+    model,
+  };
+};
+
+function exportedSource(path: string, settings: FitSettings): FitSource {
+  const file = bytesOf(path);
+  const open = readExported(file, { floats: "f32", unknown: "plan" });
+  const first = open.inputs.map(({ shape }) => shape?.[0]).find((extent) => extent !== undefined && extent !== null);
+  return {
+    name: basename(path),
+    batch: typeof first === "number" ? first : (settings.sizes[String(first)] ?? null),
+    at(batch) {
+      if (batch === undefined) return trainingCase(open, path, settings, "squares");
+      if (typeof first === "string") {
+        return trainingCase(open, path, { ...settings, sizes: { ...settings.sizes, [first]: batch } }, "squares");
+      }
+      const model = readExported(file, { floats: "f32", unknown: "plan", batch });
+      return trainingCase(model, path, settings, "squares");
+    },
+  };
+}
+
+function bytesOf(path: string): Uint8Array {
+  requireFile(path, ".pt2");
+  return readFileSync(path);
+}
+
+function configSource(path: string, settings: FitSettings): FitSource {
+  requireFile(path, ".json");
+  const json = jsonOf(path);
+  const { batch: usual = 1, T: tokens, ...others } = settings.sizes;
+  const [other] = Object.keys(others);
+  if (other !== undefined)
+    throw usageError(`--size ${other}`, "a config has the sizes batch and T, tokens of a sequence");
+  const sizesAt = (batch: number): ConfigSizes => ({ batch, tokens, dropout: settings.dropout });
+  return {
+    name: path,
+    batch: usual,
+    at: (batch = usual) =>
+      trainingCase(modelOfConfig(json, sizesAt(batch)), path, { ...settings, sizes: {} }, "cross-entropy"),
+  };
+}
+
+function jsonOf(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new TidemarkError("InvalidFile", `${path} is not JSON: ${why}`, { help: "give the config.json of a model" });
+  }
+}
+
+/** A graph of this library, followed operation by operation. */
+function graphCase(loaded: Loaded, sizes: Pick<FitSettings, "floatBytes">, unknown: readonly string[]): FitCase {
+  if (loaded.kind === "graph") {
+    throw usageError(`${loaded.name} is a graph without a training step`, "give a module with `program`, or a model");
+  }
+  const { step } = loaded.program;
+  const { graph, leaves } = traceFunction(
+    step as (...args: unknown[]) => unknown,
+    argumentsOf(loaded.program) as never,
+  );
+  const paths = leaves.map(({ argument, path }) => (argument === 0 ? path : null));
+  return { eager: graphProgram(graph, sizes, paths), loaded, unknown, model: null };
+}
+
+async function onnxSource(path: string, settings: FitSettings): Promise<FitSource> {
+  const model = await readModel(path);
+  const first = model.inputs.map(({ shape }) => shape?.[0]).find((extent) => typeof extent === "string");
+  return {
+    name: basename(path),
+    batch: typeof first === "string" ? (settings.sizes[first] ?? null) : null,
+    at(batch) {
+      if (batch !== undefined && typeof first !== "string") {
+        throw usageError(`--batch ${batch}: the model has a fixed batch`, "export it with an open batch, or as .pt2");
+      }
+      const sizes = batch === undefined ? settings.sizes : { ...settings.sizes, [first as string]: batch };
+      const program = programOf(model, path, { optimizer: settings.optimizer, sizes }) as AnyProgram;
+      return graphCase({ kind: "training", name: program.name, program }, settings, []);
+    },
+  };
+}
+
+async function programSource(word: string): Promise<FitSource> {
+  const loaded = await loadProgram(word);
+  return {
+    name: loaded.name,
+    batch: null,
+    at(batch) {
+      if (batch !== undefined) {
+        throw usageError(`--batch ${batch}: ${word} has the batch that it is written with`, "change it in the module");
+      }
+      return graphCase(loaded, { floatBytes: undefined }, []);
+    },
+  };
+}
