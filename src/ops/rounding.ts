@@ -164,7 +164,9 @@ export const packGroups: OpDef<PackGroupsAttrs> = defineOp<PackGroupsAttrs>({
   },
   evaluate({ inputs, inTypes, attrs: { bits, key } }) {
     const [x, least, largest] = inputs as [Float64Array, Float64Array, Float64Array];
-    const r = (value: number): number => storedNumber(item(inTypes, 0).dtype, value);
+    // as registers compute, whatever the type in memory
+    const computed = computeFloat(item(inTypes, 0).dtype as FloatType);
+    const r = (value: number): number => storedNumber(computed, value);
     const levels = levelsOf(bits);
     const code = (e: number): number => {
       const [lo, hi] = [item(least, Math.floor(e / GROUP)), item(largest, Math.floor(e / GROUP))];
