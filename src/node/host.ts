@@ -4,7 +4,6 @@
  */
 import { type Host, plainHost } from "../api/host.ts";
 import { shapeFamilies } from "../api/shape-family.ts";
-import { settleSpill } from "../api/spill.ts";
 import { budgetPlanner } from "../compiler/assemble.ts";
 import { loopSupport } from "../compiler/loops.ts";
 import { awaitedTargets } from "../runtime/host.ts";
@@ -15,7 +14,7 @@ import { findSolver } from "./highs.ts";
 import { nativeTarget } from "./native/target.ts";
 import { withProcess } from "./plan-in-process.ts";
 import { systemPlanStore } from "./plan-store.ts";
-import { measureFolder } from "./spill-file.ts";
+import { spilled } from "./spilled.ts";
 import { nodeGpu } from "./webgpu.ts";
 import { nodeTask, nodeWorkers } from "./workers.ts";
 
@@ -28,10 +27,7 @@ export const nodeHost: Host = {
   targets: { ...awaited.targets, native: nativeTarget, cuda: cudaNamed },
   workers: new WorkerPool(() => nodeWorkers),
   startTask: nodeTask,
-  settleSpill: (request) => ({
-    ...request,
-    ...(request.spill && settleSpill({ ...request, spill: request.spill }, measureFolder)),
-  }),
+  settleSpill: spilled,
   planStore: withProcess(systemPlanStore()),
   findSolver,
   planner: budgetPlanner,

@@ -1,5 +1,14 @@
 /** @file Programs whose values wait in a file: the same bits, the planned bytes, and errors that say what to do. */
-import { mkdtempSync, readdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -13,14 +22,14 @@ import { sgd } from "../optim/sgd.ts";
 import { tensor } from "../trace/literal.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { nativeTarget } from "./native/target.ts";
-import { reserveByWriting, SpillFile } from "./spill-file.ts";
+import { measureFolder, reserveByWriting, SpillFile } from "./spill-file.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-spill-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const found = nativeTarget();
 const missing = typeof found === "string" && !process.env.CI;
-const TARGETS = missing ? [] : (["native"] as const);
+const TARGETS = missing ? (["wasm"] as const) : (["native", "wasm"] as const);
 
 const optimizer = sgd({ lr: 0.01 });
 type State = ReturnType<typeof optimizer.init<readonly Tensor[]>>;
@@ -40,6 +49,23 @@ const numbers = (count: number, seed: number): number[] =>
   Array.from({ length: count }, (_, i) => Math.sin(i * 12.9898 + seed) / 8);
 const matrix = (rows: number, seed: number): Tensor => tensor(numbers(rows * WIDTH, seed)).reshape([rows, WIDTH]);
 const initial = (): State => optimizer.init(Array.from({ length: LAYERS }, (_, i) => matrix(WIDTH, i)));
+
+/** Puts /dev/full, which can be opened and not written, in place of open files. */
+function replaceByFull(prefix: string): void {
+  for (const name of readdirSync("/proc/self/fd")) {
+    try {
+      if (!readlinkSync(`/proc/self/fd/${name}`).startsWith(prefix)) continue;
+    } catch {
+      // it was the descriptor of the list itself
+      continue;
+    }
+    closeSync(Number(name));
+    const others: number[] = [];
+    for (let opened = openSync("/dev/full", "r+"); opened !== Number(name); opened = openSync("/dev/full", "r+"))
+      others.push(opened);
+    for (const other of others) closeSync(other);
+  }
+}
 
 type Step = Compiled<[State, Tensor], readonly [State, Tensor]>;
 
@@ -73,13 +99,25 @@ describe.each(TARGETS)("spill on %s", (target) => {
     stored.dispose();
   });
 
-  it("runs on threads, step by step, and again after it was disposed of", () => {
+  it("runs on threads or step by step, and at a limited rate", () => {
     const bits = trained(compile(train, { ...OPTIONS, target }));
-    for (const more of [{ threads: 2 }, { checkNaN: true, donate: [] }, { spill: { ...spill, limit: "1GB/s" } }]) {
+    // step by step native would compile every operation by itself
+    const own = target === "native" ? { threads: 2 } : { checkNaN: true, donate: [] };
+    for (const more of [own, { spill: { ...spill, limit: "100GB/s" } }]) {
       const step = compile(train, { ...asked, ...more });
       expect(trained(step)).toEqual(bits);
       step.dispose();
     }
+  });
+
+  it.skipIf(process.platform !== "linux")("says so where the file cannot be written any more", () => {
+    const step = compile(train, asked);
+    step.program(initial(), matrix(ROWS, 0));
+    replaceByFull(join(folder, "tidemark-spill-"));
+    expect(() => step(initial(), matrix(ROWS, 0))).toThrow(
+      /StorageError: spill: .* cannot be read or written any more \(ENOSPC\)/,
+    );
+    step.dispose();
   });
 
   it("leaves nothing in the folder", () => {
@@ -145,6 +183,8 @@ describe("options", () => {
   });
 
   it("measure a folder where no bandwidth is given", () => {
-    expect(planned({ memory, spill: { to: folder } })().arenaBytes).toBeLessThanOrEqual(memory);
+    const { arenaBytes, spillBytes } = planned({ memory: sizes.arenaBytes, spill: { to: folder } })();
+    expect([arenaBytes, spillBytes]).toEqual([sizes.arenaBytes, 0]);
+    expect(measureFolder(folder)).toBeGreaterThan(0);
   });
 });

@@ -44,15 +44,14 @@ function newMemory(initial: number, maximum: number, shared: boolean): WebAssemb
 }
 
 /** A memory of whole pages, which grows where it is. Where threads share it, the arena comes after their words. */
-class WasmMemory extends HostMemory {
+export class WasmMemory extends HostMemory {
   readonly memory: WebAssembly.Memory;
   readonly start: number;
   readonly team: Team | null;
   #bytes = 0;
 
-  constructor(sharing: Sharing | null, initial: number, maximum: number) {
+  constructor(sharing: Sharing | null, initial: number, maximum: number, shared = sharing !== null) {
     super();
-    const shared = sharing !== null;
     this.start = sharing ? teamBytes(sharing.threads) : 0;
     const pages = shared ? Math.max(initial, pagesOf(this.start)) : initial;
     this.memory = allocated(pages * PAGE, () => newMemory(pages, maximum, shared));

@@ -3,7 +3,7 @@
  * order with the addresses of the plan. The module imports one memory, the arena, and allocates nothing.
  */
 import type { PlainBytes } from "../../base/bytes.ts";
-import { type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
+import { isTransfer, type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
 import type { EmitOptions } from "./emit-options.ts";
 import { Code, ModuleBuilder } from "./encoder.ts";
 import { KernelLibrary } from "./kernel.ts";
@@ -38,6 +38,25 @@ export interface ProgramEmitOptions extends EmitOptions {
   readonly stepwise?: boolean;
   /** Scalar operations of a call from which on threads share it; default: some tens of microseconds of them. */
   readonly shareFrom?: number;
+  /** The memory is shared with a thread that copies: steps between copies are exported as `part0`, …, numbered by `stepGroups`. */
+  readonly inParts?: boolean;
+}
+
+/** Steps in the order of their functions; copies to other memories are on their own, without a function. */
+export function stepGroups(
+  steps: readonly PlacedStep[],
+  most = CALLS_PER_FUNCTION,
+): readonly (readonly PlacedStep[])[] {
+  const groups: PlacedStep[][] = [];
+  let isFull = true;
+  for (const step of steps) {
+    const isAlone = isTransfer(step);
+    if (isFull || isAlone) groups.push([]);
+    const group = groups.at(-1);
+    group?.push(step);
+    isFull = isAlone || group?.length === most;
+  }
+  return groups;
 }
 
 function sharingOf(module: ModuleBuilder, options: ProgramEmitOptions): Sharing | null {
@@ -58,12 +77,14 @@ export function emitProgram(
   const sharing = sharingOf(module, options);
   const library = new KernelLibrary(module, options);
   const parts: number[] = [];
-  for (let at = 0; at < steps.length; at += perFunction) {
+  for (const [i, group] of stepGroups(steps, perFunction).entries()) {
+    if (options.inParts && group.some(isTransfer)) continue;
     const part = new Code([]);
     const emitter = new ScriptEmitter(module, library, part, sharing);
-    for (const step of steps.slice(at, at + perFunction)) emitter.emit(statementsOf(step, "wasm"));
+    for (const step of group) emitter.emit(statementsOf(step, "wasm"));
     const fn = module.add(part);
-    if (options.stepwise) module.export(`step${parts.length}`, fn);
+    if (options.stepwise) module.export(`step${i}`, fn);
+    if (options.inParts) module.export(`part${i}`, fn);
     parts.push(fn);
   }
   const run = new Code([]);
@@ -79,7 +100,7 @@ export function emitProgram(
   module.export("run", module.add(run));
   const pages = pagesOf(start + arenaBytes);
   return {
-    bytes: module.finish(pages, sharing !== null),
+    bytes: module.finish(pages, sharing !== null || options.inParts),
     functions: library.count,
     pages,
     isShared: sharing?.team.isUsed ?? false,
