@@ -107,6 +107,7 @@ describe.runIf(path !== null)("the page, given a file", () => {
     await give("checkpointed.pickle", snapshot("checkpointed"), "compare file");
     await pages.page.waitForSelector(".compare table.numbers");
     expect(await text(".compare table.numbers")).toContain("-32 MiB");
+    expect(await text(".compare table.lines")).toContain("train.py:23 in recompute");
     const rows = await pages.page.locator(".differences li").allTextContents();
     expect(rows.filter((row) => /only in B: .* events?, train\.py:23 in recompute/.test(row))).toHaveLength(4);
     const lives = rows.flatMap((row) => {
@@ -116,10 +117,10 @@ describe.runIf(path !== null)("the page, given a file", () => {
     expect(lives.filter(({ a, b }) => b < a)).toHaveLength(4);
     expect(await pages.page.locator("canvas.map").count()).toBe(2);
     // What is in the second alone is found too, after what is in both.
-    await pages.page.fill("input[type=search]", "a19");
-    await pages.page.locator(".hit").getByText("only in B").click();
+    await pages.page.fill("input[type=search]", "recompute:23");
+    await pages.page.locator(".hit").getByText("only in B").first().click();
     await pages.page.locator(".story dd").getByText("train.py:23 in recompute").waitFor();
-    expect(await pages.page.getAttribute('[data-side="1"] canvas', "aria-label")).toContain("a19 · ");
+    expect(await pages.page.getAttribute('[data-side="1"] canvas', "aria-label")).toContain("recompute:23");
     expect(await pages.page.locator(".reasons").count()).toBe(0);
   });
 });

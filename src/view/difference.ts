@@ -17,13 +17,14 @@ export interface ValueDifference {
 }
 
 /** Keys by value, unique within a picture. */
-function keysOf({ values, steps }: Picture): readonly string[] {
+function keysOf({ values, steps, source }: Picture): readonly string[] {
   const seen = new Map<string, number>();
   return values.map(({ name, type, written }) => {
     const step = written === null ? undefined : steps[written];
     const call = step ? `${step.text.replace(/\(.*$/s, "")}@${step.where}` : "start";
     const size = type.replace(/ at 0x.*$/, "");
-    const base = /^[a-z]\d+$/.test(name) ? `${call}:${size}:${step?.again ?? false}` : `${name}:${type}`;
+    const isNumbered = source === "snapshot" || /^[a-z]\d+$/.test(name);
+    const base = isNumbered ? `${call}:${size}:${step?.again ?? false}` : `${name}:${type}`;
     const n = seen.get(base) ?? 0;
     seen.set(base, n + 1);
     return `${base}#${n}`;

@@ -16,6 +16,8 @@
 /** Kinds of rectangles, stacked in this order from the bottom. */
 export const VIEW_KINDS = [
   "persistent",
+  "parameter",
+  "state",
   "input",
   "result",
   "kept",
@@ -31,6 +33,8 @@ export type ViewKind = (typeof VIEW_KINDS)[number];
 /** Labels of the kinds. */
 export const KIND_LABELS: Readonly<Record<ViewKind, string>> = {
   persistent: "persistent",
+  parameter: "parameter",
+  state: "optimizer state",
   input: "input",
   result: "result",
   kept: "kept for backward",

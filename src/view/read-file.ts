@@ -3,6 +3,7 @@
  * table in MiniMalloc's format (`.csv`). Used by the command line and the page.
  */
 import { TidemarkError } from "../base/errors.ts";
+import { gunzip } from "../formats/gzip.ts";
 import { boundOf } from "../plan/bound.ts";
 import { parseCsv } from "../plan/csv.ts";
 import { heightOf } from "../plan/problem.ts";
@@ -12,10 +13,14 @@ import { pictureOfPlan } from "./from-plan.ts";
 import { utf8 } from "./pickle.ts";
 import { type Picture, VIEW_KINDS } from "./picture.ts";
 import { readSnapshot } from "./snapshot.ts";
+import { placedByPlanner } from "./snapshot-place.ts";
 
-export const FILE_KINDS: readonly string[] = [".json", ".pickle", ".pkl", ".csv"];
+export const FILE_KINDS: readonly string[] = [".json", ".pickle", ".pkl", ".csv", ".pickle.gz", ".pkl.gz"];
 
-const extension = (name: string): string => /\.[^./\\]*$/.exec(name)?.[0].toLowerCase() ?? "";
+/** What a compressed snapshot may become. */
+const MOST_UNPACKED = 2 ** 30;
+
+const extension = (name: string): string => /\.[^./\\]*(\.gz)?$/.exec(name.toLowerCase())?.[0] ?? "";
 
 /** Whether a name has one of the extensions. */
 export const isViewFile = (name: string): boolean => FILE_KINDS.includes(extension(name));
@@ -32,15 +37,28 @@ export function entriesOfFile(name: string, bytes: Uint8Array): readonly ViewEnt
     case ".csv":
       return [entry(pictureOfTable(utf8(bytes), label))];
     case ".pickle":
-    case ".pkl": {
-      const pictures = readSnapshot(bytes, label);
-      return pictures.map((picture) => entry(picture, pictures.length > 1 ? picture.name.slice(label.length) : ""));
-    }
+    case ".pkl":
+      return snapshotEntries(bytes, label, entry);
+    case ".pickle.gz":
+    case ".pkl.gz":
+      return snapshotEntries(gunzip(bytes, MOST_UNPACKED), label, entry);
     default:
       throw new TidemarkError("InvalidArgument", `${label}: not a kind of file that can be shown`, {
         help: `these can: ${FILE_KINDS.join(", ")}`,
       });
   }
+}
+
+type MakeEntry = (picture: Picture, more?: string) => ViewEntry;
+
+/** Each device as it was recorded, then with the same lifetimes placed here. */
+function snapshotEntries(bytes: Uint8Array, label: string, entry: MakeEntry): readonly ViewEntry[] {
+  const pictures = readSnapshot(bytes, label);
+  return pictures.flatMap((picture) => {
+    const device = pictures.length > 1 ? picture.name.slice(label.length) : "";
+    const placed = placedByPlanner(picture, `${picture.name}, placed by Tidemark`);
+    return [entry(picture, device), ...(placed ? [entry(placed, `${device}, placed by Tidemark`)] : [])];
+  });
 }
 
 /** Only buffers with offsets: there are no steps to name. */

@@ -2,12 +2,14 @@
  * @file Snapshots of PyTorch's allocator: a small one laid out by hand, and a training step on a model of the allocator, in
  * the forms of PyTorch 1 and 2 (tests/fixtures/snapshots/make.py).
  */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
 import { expect, it } from "vitest";
 import { differences, type ValueDifference } from "./difference.ts";
 import { liveColumns, type Picture, VIEW_KINDS } from "./picture.ts";
 import { entriesOfFile } from "./read-file.ts";
 import { readSnapshot } from "./snapshot.ts";
+import { lineDifferences, linesText } from "./source-lines.ts";
 
 const file = (name = "small"): Uint8Array =>
   readFileSync(new URL(`../../tests/fixtures/snapshots/${name}.pickle`, import.meta.url));
@@ -41,7 +43,10 @@ it("names what it knows: the line of Python that is not PyTorch's own", () => {
 });
 
 it("is found by the name of its file, and other pickles are refused", () => {
-  expect(entriesOfFile("a/b/small.pickle", file()).map((e) => e.label)).toEqual(["small.pickle"]);
+  expect(entriesOfFile("a/b/small.pickle", file()).map((e) => e.label)).toEqual([
+    "small.pickle",
+    "small.pickle, placed by Tidemark",
+  ]);
   expect(() => readSnapshot(Uint8Array.of(0x80, 4, 0x7d, 0x2e), "x")).toThrow("neither segments nor device_traces");
   expect(() => entriesOfFile("x.txt", file())).toThrow("not a kind of file that can be shown");
 });
@@ -125,4 +130,43 @@ it("with more events than can be drawn is refused, however few bytes they are wr
   const traces = `](${trace}${"h\x00".repeat(1000)}e`;
   const bytes = pickled(`\x80\x04${dict({ device_traces: traces })}.`);
   expect(() => readSnapshot(bytes, "x")).toThrow("snapshot: 10,010,000 events and blocks");
+});
+
+const MODELS = new URL("../../../shared/bench/models/", import.meta.url);
+const hasModels = existsSync(new URL("snapshot.pickle.gz", MODELS));
+
+it.skipIf(!hasModels)("of two real steps tells kinds apart, and is placed at the most bytes live", () => {
+  const read = (name: string) => entriesOfFile(name, readFileSync(new URL(name, MODELS)));
+  const [recorded, placed] = read("snapshot.pickle.gz").map(({ picture }) => picture) as [Picture, Picture];
+  const counts = (picture: Picture): Record<string, number> => {
+    const all: Record<string, number> = {};
+    for (const k of Array.from(picture.rects.kind)) all[VIEW_KINDS[k]!] = (all[VIEW_KINDS[k]!] ?? 0) + 1;
+    return all;
+  };
+  // 75 parameters, a gradient of each in either step, two moments of Adam
+  expect(counts(recorded)).toMatchObject({ parameter: 75, state: 150, gradient: 150, input: 1 });
+  expect(counts(recorded).recomputed).toBe(undefined);
+  expect(recorded.heightBytes).toBeGreaterThan(1.14 * recorded.boundBytes);
+  expect(placed.heightBytes).toBeLessThan(1.001 * recorded.boundBytes);
+  expect(placed.values).toEqual(recorded.values);
+  expect(recorded.values.some(({ name }) => name === "forward:169 layer_norm")).toBe(true);
+  const [other] = read("snapshot-checkpointed.pickle.gz").map(({ picture }) => picture) as [Picture];
+  expect(counts(other)).toMatchObject({ parameter: 75, state: 150, gradient: 150 });
+  expect(counts(other).recomputed).toBe(217);
+  const [first] = lineDifferences(recorded, other);
+  expect(first?.line).toBe("train.py:169 in forward");
+  expect(first!.b.atPeak - first!.a.atPeak).toBeLessThan(-100 * MIB);
+  expect(linesText(recorded, other)).toContain("live at the peak, by line");
+});
+
+it("is unpacked, and a damaged archive is refused", () => {
+  const packed = gzipSync(file());
+  expect(entriesOfFile("small.pickle.gz", packed)[0]!.picture.boundBytes).toBe(3 * MIB + 1024);
+  expect(() => entriesOfFile("x.pickle.gz", packed.subarray(0, 40))).toThrow("InvalidFile");
+  const lying = Uint8Array.from(packed);
+  lying.set([0xff, 0xff, 0xff, 0x7f], lying.length - 4);
+  expect(() => entriesOfFile("x.pickle.gz", lying)).toThrow("would become 2,147,483,647");
+  lying.set(packed.subarray(-4), lying.length - 4);
+  lying[lying.length - 8] = (lying[lying.length - 8] ?? 0) ^ 1;
+  expect(() => entriesOfFile("x.pickle.gz", lying)).toThrow("checksum");
 });

@@ -16,23 +16,27 @@
 import { formatBytes } from "../base/bytes.ts";
 import { grouped, TidemarkError } from "../base/errors.ts";
 import { type PickleValue, readPickle } from "./pickle.ts";
-import { type Picture, type PictureStep, type PictureValue, VIEW_KINDS } from "./picture.ts";
+import {
+  KIND_LABELS,
+  type Picture,
+  type PictureStep,
+  type PictureValue,
+  VIEW_KINDS,
+  type ViewKind,
+} from "./picture.ts";
+import { kindsOfBlocks, type Recorded } from "./snapshot-kinds.ts";
+import { type Stack, Stacks } from "./snapshot-stack.ts";
 
 interface Event {
   readonly action: string;
   readonly addr: number;
   readonly size: number;
-  readonly where: string | null;
+  readonly stack: Stack;
 }
 
-interface Block {
+interface Block extends Recorded {
   readonly addr: number;
-  readonly size: number;
-  readonly where: string | null;
-  readonly start: number;
   end: number;
-  /** Allocated before the trace begins. */
-  readonly early: boolean;
 }
 
 interface Range {
@@ -110,37 +114,19 @@ function whole(value: PickleValue | undefined): number {
   return typeof n === "number" && n >= 0 && n < 2 ** 64 ? Math.floor(n) : 0;
 }
 
-/** The innermost Python line outside PyTorch, otherwise the innermost line. */
-function whereOf(frames: PickleValue | undefined, cache: Map<PickleValue, string | null>): string | null {
-  if (!Array.isArray(frames) || frames.length === 0) return null;
-  const before = cache.get(frames);
-  if (before !== undefined) return before;
-  const texts = frames.slice(0, 512).map((frame) => {
-    const [file, line, fn] = [get(frame, "filename"), get(frame, "line"), get(frame, "name")];
-    const path = typeof file === "string" ? file : "?";
-    return {
-      own: /[\\/]torch[\\/]|\?\?|\.cpp|\.so/.test(path),
-      text: `${path}:${whole(line)} in ${typeof fn === "string" ? fn : "?"}`,
-    };
-  });
-  const where = (texts.find(({ own }) => !own) ?? texts[0])?.text ?? null;
-  cache.set(frames, where);
-  return where;
-}
-
 /** Allocation and free actions; `free_completed` follows `free_requested` once streams are done. */
 const COUNTED: ReadonlySet<string> = new Set(["alloc", "free_completed"]);
 
 function deviceEvents(trace: readonly PickleValue[], segments: readonly PickleValue[], name: string): Picture | null {
-  const cache = new Map<PickleValue, string | null>();
+  const stacks = new Stacks();
   const events = trace
     .map((entry): Event => {
       const [action, frames] = [get(entry, "action"), get(entry, "frames")];
       const [addr, size] = [whole(get(entry, "addr")), whole(get(entry, "size"))];
-      return { action: typeof action === "string" ? action : "", addr, size, where: whereOf(frames, cache) };
+      return { action: typeof action === "string" ? action : "", addr, size, stack: stacks.of(frames) };
     })
     .filter(({ action }) => COUNTED.has(action));
-  const blocks = blocksOf(events, liveBlocks(segments, cache));
+  const blocks = blocksOf(events, liveBlocks(segments, stacks));
   if (blocks.length === 0) return null;
   const ranges = segments.map((s): Range => {
     const from = whole(get(s, "address"));
@@ -152,7 +138,7 @@ function deviceEvents(trace: readonly PickleValue[], segments: readonly PickleVa
 const rangeOf = ({ addr, size }: Block): Range => ({ from: addr, to: addr + size });
 
 /** Blocks still allocated at the end. */
-function liveBlocks(segments: readonly PickleValue[], cache: Map<PickleValue, string | null>): readonly Event[] {
+function liveBlocks(segments: readonly PickleValue[], stacks: Stacks): readonly Event[] {
   const live: Event[] = [];
   for (const segment of segments) {
     let next = whole(get(segment, "address"));
@@ -161,9 +147,9 @@ function liveBlocks(segments: readonly PickleValue[], cache: Map<PickleValue, st
       const addr = get(block, "address") === undefined ? next : whole(get(block, "address"));
       const size = whole(get(block, "size"));
       next = addr + size;
-      const where = whereOf(framesOf(block), cache);
+      const stack = stacks.of(framesOf(block));
       const state = get(block, "state");
-      if (typeof state === "string" && state.startsWith("active")) live.push({ action: "live", addr, size, where });
+      if (typeof state === "string" && state.startsWith("active")) live.push({ action: "live", addr, size, stack });
     }
   }
   return live;
@@ -175,7 +161,7 @@ function blocksOf(events: readonly Event[], live: readonly Event[]): readonly Bl
   const open = new Map<number, Block>();
   const blocks: Block[] = [];
   const add = (event: Event, start: number, end: number, early: boolean): Block => {
-    const block: Block = { addr: event.addr, size: event.size, where: event.where, start, end, early };
+    const block: Block = { addr: event.addr, size: event.size, stack: event.stack, start, end, early };
     if (block.size > 0) blocks.push(block);
     return block;
   };
@@ -190,7 +176,7 @@ function blocksOf(events: readonly Event[], live: readonly Event[]): readonly Bl
     const block = open.get(event.addr);
     open.delete(event.addr);
     if (block) block.end = i;
-    else if (i > 0) add({ ...event, where: null }, 0, i, true);
+    else if (i > 0) add({ ...event, stack: { ...event.stack, where: null, name: null } }, 0, i, true);
   });
   for (const event of live) if (!open.has(event.addr)) add(event, 0, columns, true);
   return blocks.sort((a, b) => a.start - b.start || a.addr - b.addr);
@@ -232,7 +218,8 @@ function pictureOf(
   const columns = events.length + 1;
   const written = new Map(blocks.flatMap((block, v) => (block.early ? [] : [[block.start, v] as const])));
   const ended = new Map(blocks.flatMap((block, v) => (block.end < columns ? [[block.end, v] as const] : [])));
-  const kindOf = ({ early, end }: Block) => VIEW_KINDS.indexOf(early && end === columns ? "persistent" : "allocation");
+  const kinds = kindsOfBlocks(blocks, columns);
+  const names = namesOf(blocks, kinds);
   const peak = peakOf(blocks, columns);
   return {
     ...{
@@ -251,14 +238,15 @@ function pictureOf(
       end: blocks.map((b) => b.end),
       from: blocks.map((b) => offset(b.addr)),
       bytes: blocks.map((b) => b.size),
-      kind: blocks.map(kindOf),
+      kind: kinds.map((kind) => VIEW_KINDS.indexOf(kind)),
     },
     values: blocks.map((block, v): PictureValue => {
-      const story = block.where ? [`given out at ${block.where}`] : [];
+      const { where } = block.stack;
+      const story = where ? [`given out at ${where}`] : [];
       const type = `${block.size} bytes at 0x${block.addr.toString(16)}`;
-      return { name: `a${v}`, type, rect: v, over: null, written: block.early ? null : block.start, story };
+      return { name: names[v] ?? `a${v}`, type, rect: v, over: null, written: block.early ? null : block.start, story };
     }),
-    steps: events.map(({ action, size, where }, i): PictureStep => {
+    steps: events.map(({ action, size, stack: { where } }, i): PictureStep => {
       const [mine, freed] = [written.get(i), ended.get(i)];
       const text = `${action === "alloc" ? "alloc" : "free"} ${formatBytes(size)}`;
       const writes = action === "alloc" && mine !== undefined ? [mine] : [];
@@ -266,6 +254,17 @@ function pictureOf(
       return { text, phase: "", where, reads, writes, scratch: [], alias: false, again: false, bodies: [] };
     }),
   };
+}
+
+/** By the user's line where there is one, else by kind; equal names are counted. */
+function namesOf(blocks: readonly Block[], kinds: readonly ViewKind[]): readonly string[] {
+  const seen = new Map<string, number>();
+  return blocks.map(({ stack }, v) => {
+    const name = stack.name ?? KIND_LABELS[kinds[v] ?? "allocation"];
+    const n = (seen.get(name) ?? 0) + 1;
+    seen.set(name, n);
+    return n === 1 ? name : `${name} #${n}`;
+  });
 }
 
 function peakOf(blocks: readonly Block[], columns: number): { readonly bytes: number; readonly step: number } {

@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import {
   load,
   loadBytes,
@@ -74,6 +75,11 @@ const ALL: readonly FileKind[] = [
     name: "snapshot",
     files: ["small", "traced", "segments"].map((name) => fixture(`snapshots/${name}.pickle`)),
     read: (bytes) => entriesOfFile("x.pickle", bytes),
+  },
+  {
+    name: "compressed snapshot",
+    files: [gzipSync(fixture("snapshots/small.pickle")), gzipSync(fixture("snapshots/traced.pickle"))],
+    read: (bytes) => entriesOfFile("x.pickle.gz", bytes),
   },
   {
     name: "index",

@@ -8,6 +8,7 @@ import { programAccount } from "../../tape/account-program.ts";
 import type { HeldAccount, ViewCurve, ViewData, ViewEntry } from "../../view/data.ts";
 import { curveWithEntries, entryName, entryOf, livePlans, storedAnd } from "../../view/plans.ts";
 import { entriesOfFile, FILE_KINDS, isViewFile } from "../../view/read-file.ts";
+import { linesText } from "../../view/source-lines.ts";
 import type { NamedPlans } from "../../view/stories.ts";
 import { DRAWN_STRATEGIES } from "../../view/strategy-curves.ts";
 import { type Arguments, type Command, type Io, integerOption } from "../command.ts";
@@ -88,6 +89,12 @@ function answersOf(program: string, plans: ProgramPlans, named: NamedPlans, args
   return plansInThread({ program, options, points, strategies }, named);
 }
 
+/** Beside a recorded snapshot: the same lifetimes placed here. */
+function placedEntry({ entries }: Source): number | null {
+  const [first, second] = entries;
+  return first?.picture.strategy === "recorded" && second?.picture.strategy === "placed" ? 1 : null;
+}
+
 async function run(args: Arguments, io: Io): Promise<void> {
   const [word, otherWord] = args.positionals as [string, string?];
   const port = integerOption(args, "port", 0, { least: 0 });
@@ -101,11 +108,13 @@ async function run(args: Arguments, io: Io): Promise<void> {
     title: other ? `${source.title} and ${other.title}` : source.title,
     entries: [...source.entries, ...(other?.entries ?? [])],
     first: 0,
-    second: other ? source.entries.length : null,
+    second: other ? source.entries.length : placedEntry(source),
     curve: source.curve,
     live: live !== null,
     ...(source.held && !other ? { held: source.held } : {}),
   };
+  const [recorded, compared] = [source.entries[0]?.picture, other?.entries[0]?.picture];
+  if (recorded?.source === "snapshot" && compared?.source === "snapshot") io.err(linesText(recorded, compared));
   const page = pageOf(data, live ? new Map() : named);
   if (file !== undefined) {
     writeText(file, page);
@@ -127,7 +136,7 @@ export const view: Command = {
   positionals: ["PROGRAM|FILE", "[OTHER]"],
   summary: "show a plan in a browser: arena map, memory over time, trade-off, program, explanations",
   details:
-    "FILE is a plan (.json, see `plan --plan-json`), a memory snapshot of PyTorch (.pickle) or placed buffers (.csv).\n" +
+    "FILE is a plan (.json, see `plan --plan-json`), a memory snapshot of PyTorch (.pickle, .pickle.gz) or placed buffers (.csv).\n" +
     "OTHER is compared with it. Serves on this machine and prints the address, or writes one file with --html.",
   options: {
     html: { value: "FILE", help: "write one self-contained file that opens from disk" },

@@ -4,6 +4,7 @@ import { grouped } from "../../base/errors.ts";
 import { differences } from "../difference.ts";
 import { differenceText } from "../difference-text.ts";
 import { rectCount } from "../picture.ts";
+import { lineDifferences } from "../source-lines.ts";
 import { button, h, replace } from "./dom.ts";
 import { type Shown, type State, type Store, selectValue } from "./store.ts";
 
@@ -21,9 +22,16 @@ export function compareView(store: Store): CompareView {
     draw(state, before) {
       if (before && before.sides === state.sides) return;
       const [a, b] = state.sides;
-      replace(element, ...(b ? [numbers(a, b), valueList(store, a, b)] : []));
+      replace(element, ...(b ? partsOf(store, a, b) : []));
     },
   };
+}
+
+function partsOf(store: Store, a: Shown, b: Shown): readonly HTMLElement[] {
+  if (isRecorded(a, b)) return [numbers(a, b), lineTable(a, b), valueList(store, a, b)];
+  // the same lifetimes at other addresses: every value differs, and none in a way that matters
+  const isPlaced = [a, b].some(({ picture }) => picture.source === "snapshot" && picture.strategy === "placed");
+  return isPlaced ? [numbers(a, b)] : [numbers(a, b), valueList(store, a, b)];
 }
 
 const signed = (bytes: number): string => `${bytes > 0 ? "+" : ""}${formatBytes(bytes)}`;
@@ -53,6 +61,24 @@ function numbers(a: Shown, b: Shown): HTMLElement {
     h("caption", {}, `A: ${a.entry.label} · B: ${b.entry.label}`),
     h("thead", {}, head),
     h("tbody", {}, ...rows.map(([name, ...cells]) => row(name, cells))),
+  );
+}
+
+const isRecorded = (a: Shown, b: Shown): boolean => [a, b].every(({ picture }) => picture.strategy === "recorded");
+
+/** Of two snapshots: what each line of Python holds when the most bytes are live. */
+function lineTable(a: Shown, b: Shown): HTMLElement {
+  const rows = lineDifferences(a.picture, b.picture).slice(0, LISTED);
+  const head = h("tr", {}, ...["line", "A", "B", "B − A"].map((t) => h("th", { scope: "col" }, t)));
+  const cells = rows.map(({ line, a: mine, b: theirs }) =>
+    row(line, [formatBytes(mine.atPeak), formatBytes(theirs.atPeak), signed(theirs.atPeak - mine.atPeak)]),
+  );
+  return h(
+    "table",
+    { class: "numbers lines" },
+    h("caption", {}, "live at the peak, by source line"),
+    h("thead", {}, head),
+    h("tbody", {}, ...cells),
   );
 }
 

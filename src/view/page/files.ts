@@ -34,7 +34,7 @@ export function addEntries(store: Store, added: readonly ViewEntry[], as: "shown
 
 /** A button-like label around a file field. */
 export function fileButton(label: string, opened: (files: readonly File[]) => void): HTMLElement {
-  const input = h("input", { type: "file", accept: ".json,.pickle,.pkl,.csv", class: "file", "aria-label": label });
+  const input = h("input", { type: "file", accept: ".json,.pickle,.pkl,.csv,.gz", class: "file", "aria-label": label });
   input.addEventListener("change", () => {
     opened([...(input.files ?? [])]);
     input.value = "";

@@ -10,6 +10,8 @@ type Rgb = readonly [number, number, number];
 
 const FILL: Readonly<Record<ViewKind, Rgb>> = {
   persistent: [0, 114, 178],
+  parameter: [0, 114, 178],
+  state: [204, 121, 167],
   input: [86, 180, 233],
   result: [213, 94, 0],
   kept: [230, 159, 0],
@@ -21,7 +23,11 @@ const FILL: Readonly<Record<ViewKind, Rgb>> = {
   allocation: [86, 180, 233],
 };
 
-const TEXTURE: Readonly<Partial<Record<ViewKind, Texture>>> = { recomputed: "stripes", scratch: "dots" };
+const TEXTURE: Readonly<Partial<Record<ViewKind, Texture>>> = {
+  recomputed: "stripes",
+  scratch: "dots",
+  state: "stripes",
+};
 
 const mix = (a: Rgb, b: Rgb, share: number): Rgb => [
   a[0] + (b[0] - a[0]) * share,

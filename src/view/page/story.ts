@@ -7,6 +7,7 @@ import { formatBytes } from "../../base/bytes.ts";
 import { grouped } from "../../base/errors.ts";
 import type { ViewEntry } from "../data.ts";
 import { KIND_LABELS, neighbours, placeText } from "../picture.ts";
+import { RECORDED_REASONS } from "../snapshot-kinds.ts";
 import { button, type Child, h, replace } from "./dom.ts";
 import { kindColour } from "./palette.ts";
 import {
@@ -133,6 +134,7 @@ function whyText(shown: Shown, { rect, value }: Selection): HTMLElement {
 /** The kind of a rectangle, explained for one of its values. */
 function reasonOf(shown: Shown, rect: number, value: number | null): string {
   const { picture, readers } = shown;
+  if (picture.source === "snapshot") return RECORDED_REASONS[kindOf(shown, rect)];
   const written = value === null ? null : (picture.values[value]?.written ?? null);
   const mine = value === null ? [] : (readers[value] ?? []);
   const size = formatBytes(picture.rects.bytes[rect] ?? 0);
@@ -141,6 +143,8 @@ function reasonOf(shown: Shown, rect: number, value: number | null): string {
   const earlier = mine.findLast((s) => later !== undefined && s < later) ?? written ?? 0;
   switch (kindOf(shown, rect)) {
     case "persistent":
+    case "parameter":
+    case "state":
       return "Its storage stays in the arena between runs.";
     case "input":
       return written === null
