@@ -10,7 +10,7 @@ import { Build } from "../ir/build.ts";
 import type { Graph } from "../ir/graph.ts";
 import { structuralKey } from "../ir/hash.ts";
 import type { AnyOp, Attrs, OpDef } from "../ir/op.ts";
-import { tensorType } from "../ir/type.ts";
+import { sameShape, tensorType } from "../ir/type.ts";
 import type { DType } from "../kernel/dtype.ts";
 import { castTo } from "../ops/select.ts";
 import { sourceLocation } from "../trace/source-location.ts";
@@ -19,27 +19,54 @@ import { currentTrace, requireActive, type TracedGraph } from "../trace/trace.ts
 import { agreed } from "../trace/weak.ts";
 import { autocastMode, isConverted, metType, typeFor } from "./autocast-mode.ts";
 import { runConcrete } from "./execute.ts";
+import { runInPool } from "./operation-pool.ts";
 
-/** Programs of one operation by types and attributes; compiling again would give the same. */
-const operations = new WeakMap<AnyOp, Recent<string, TracedGraph>>();
+/** The programs of one operation by types and attributes; compiling again would give the same. */
+interface Known {
+  readonly programs: Recent<string, TracedGraph>;
+  /** The one that ran last, which most often runs again; its operation has no attributes. */
+  last: TracedGraph | null;
+}
+
+const operations = new WeakMap<AnyOp, Known>();
 /** Keys of compiled graphs (execute.ts), by structure. */
 const programs = new Recent<string, object>(256);
 
 /** Not `typeText`: looking up what tensors do not have is slow (method-hints.ts). */
 const typeKey = ({ dtype, shape }: Tensor): string => `${dtype}[${shape.join()}]`;
 
+function isFor({ graph }: TracedGraph, inputs: readonly Tensor[]): boolean {
+  const { params } = graph;
+  return (
+    params.length === inputs.length &&
+    inputs.every(({ dtype, shape }, i) => {
+      const { type } = at(params, i);
+      return type.dtype === dtype && sameShape(type.shape, shape);
+    })
+  );
+}
+
+function isEmpty(attrs: object): boolean {
+  for (const _ in attrs) return false;
+  return true;
+}
+
 function programOf<A>(op: OpDef<A>, inputs: readonly Tensor[], attrs: NoInfer<A>): TracedGraph {
   let known = operations.get(op as AnyOp);
   if (!known) {
-    known = new Recent(64);
+    known = { programs: new Recent(64), last: null };
     operations.set(op as AnyOp, known);
   }
+  const isPlain = isEmpty(attrs as object);
+  if (isPlain && known.last && isFor(known.last, inputs)) return known.last;
   const key = `${inputs.map(typeKey).join()}{${attrsKey(op as AnyOp, attrs as Attrs)}}`;
-  return known.get(key, () => {
+  const program = known.programs.get(key, () => {
     const b = new Build(op.name);
     const params = inputs.map((x) => b.param(tensorType(x.dtype, x.shape)));
     return { graph: b.finish(b.callAll(op, params, attrs)), captures: [] };
   });
+  known.last = isPlain ? program : null;
+  return program;
 }
 
 /** The same elements in a tensor of its own; outside of traces, where nothing changes, the tensor itself. */
@@ -77,7 +104,7 @@ export function applyAll<A>(op: OpDef<A>, given: readonly Tensor[], attrs: NoInf
   inputs.forEach(requireActive);
   try {
     const program = programOf(op, inputs, attrs);
-    return runConcrete(program, program, inputs);
+    return runInPool(program, program.graph, inputs) ?? runConcrete(program, program, inputs);
   } catch (error) {
     throw withLocation(error, sourceLocation());
   }

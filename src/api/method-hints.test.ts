@@ -4,7 +4,7 @@ import "../../tests/support/host.ts";
 import { Tensor } from "../trace/tensor.ts";
 import { compile, grad, tensor } from "./index.ts";
 
-/** Names that were looked up in vain while a function ran. */
+/** Names that were looked up and not found while a function ran. */
 function missedNames(body: () => void): readonly string[] {
   const hints = Object.getPrototypeOf(Tensor.prototype) as object;
   const missed: string[] = [];

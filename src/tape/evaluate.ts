@@ -2,6 +2,8 @@
  * @file Computes values of a tape: what they depend on and is not in memory, in the order in which it was recorded. Within one evaluation
  * the last reader of every value is known; lifetimes.ts says what outlives it.
  */
+
+import type { PoolMemory, PoolProgram } from "../api/pool-memory.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import { type Cuts, setContexts } from "./cuts.ts";
@@ -9,12 +11,11 @@ import { Eviction } from "./eviction.ts";
 import { Executor, type LeafData } from "./executor.ts";
 import { type LastingPlaces, Lifetimes } from "./lifetimes.ts";
 import { EXECUTED, type Log, SEEN } from "./log.ts";
-import type { PoolProgram, TapeMemory } from "./memory.ts";
 import { type CompiledRuns, type Run, runOf, type Surroundings } from "./runs.ts";
 
 /** What computes, for all tapes. */
 export interface Engine {
-  readonly memory: TapeMemory;
+  readonly memory: PoolMemory;
   readonly runs: CompiledRuns;
   readonly cuts: Cuts;
   readonly lasting: LastingPlaces;

@@ -2,12 +2,13 @@
  * @file Values of a tape in memory: their blocks, and programs run on them. Where the pool has no room and the tape may recompute, values
  * are evicted first (eviction.ts).
  */
+
+import type { PoolMemory, PoolProgram } from "../api/pool-memory.ts";
 import { at, invariant } from "../base/invariant.ts";
 import { byteLength } from "../ir/type.ts";
 import type { TypedArray } from "../kernel/dtype.ts";
 import type { Pool } from "../pool/pool.ts";
 import type { Log } from "./log.ts";
-import type { PoolProgram, TapeMemory } from "./memory.ts";
 import type { Run } from "./runs.ts";
 
 /** Elements of values from outside. */
@@ -21,7 +22,7 @@ const LEAST_OVERWRITTEN = 4096;
 
 export class Executor {
   readonly #log: Log;
-  readonly #memory: TapeMemory;
+  readonly #memory: PoolMemory;
   readonly #leafData: LeafData;
   readonly #blocks: SharedBlocks;
   readonly #makeRoom: MakeRoom | null;
@@ -29,7 +30,7 @@ export class Executor {
   readonly #tags: number[] = [0];
   #table = new Int32Array(64);
 
-  constructor(log: Log, memory: TapeMemory, leafData: LeafData, makeRoom: MakeRoom | null) {
+  constructor(log: Log, memory: PoolMemory, leafData: LeafData, makeRoom: MakeRoom | null) {
     this.#log = log;
     this.#memory = memory;
     this.#leafData = leafData;

@@ -6,6 +6,7 @@ export { poolSnapshot } from "../pool/snapshot.ts";
 export type { AccountRow, AccountTotals, TapeAccount } from "./account.ts";
 export { type FunctionAccount, tapeAccount } from "./account-function.ts";
 export { maskedSelect, nonzeroPositions, uniqueValues } from "./data-sizes.ts";
+export { type OperationMemory, operationMemory } from "./operation-memory.ts";
 export {
   type GradientOptions,
   releaseTapes,

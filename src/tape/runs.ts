@@ -6,13 +6,14 @@
  * so that what was compiled for one run serves all that have the same code. A run of one operation is compiled when it first comes, a
  * longer one when it comes the second time.
  */
+
+import type { PoolMemory, PoolProgram } from "../api/pool-memory.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { Recent } from "../base/recent.ts";
 import { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import { sameType } from "../ir/type.ts";
 import type { Log } from "./log.ts";
-import type { PoolProgram, TapeMemory } from "./memory.ts";
 
 /** A run as code, and what it is applied to. */
 export interface Run {
@@ -121,7 +122,7 @@ const MOST_SEEN = 65536;
 const MOST_COMPILED = 2048;
 
 export class CompiledRuns {
-  readonly #memory: TapeMemory;
+  readonly #memory: PoolMemory;
   /** By hash. */
   readonly #compiled = new Recent<number, CompiledRun[]>(MOST_COMPILED);
   #seen = new Set<number>();
@@ -129,7 +130,7 @@ export class CompiledRuns {
   readonly #refused = new Set<number>();
   compiledRuns = 0;
 
-  constructor(memory: TapeMemory) {
+  constructor(memory: PoolMemory) {
     this.#memory = memory;
   }
 

@@ -1,6 +1,8 @@
 /**
  * @file `tape(fn)`: runs an ordinary function on tensors that record what is done to them. What it returns are concrete tensors.
  */
+
+import { PoolMemory } from "../api/pool-memory.ts";
 import { parseBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { typeText } from "../ir/type.ts";
@@ -18,7 +20,6 @@ import { Cuts } from "./cuts.ts";
 import type { Engine } from "./evaluate.ts";
 import { LastingPlaces } from "./lifetimes.ts";
 import { Log } from "./log.ts";
-import { TapeMemory } from "./memory.ts";
 import { CompiledRuns } from "./runs.ts";
 import { Signatures } from "./signatures.ts";
 import { TapeTrace } from "./tape-trace.ts";
@@ -91,7 +92,7 @@ interface KeptEngine extends Engine {
 let kept: KeptEngine | null = null;
 
 function newEngine(): KeptEngine {
-  const memory = new TapeMemory(wasmTarget());
+  const memory = new PoolMemory(wasmTarget(), "tape");
   return {
     ...{
       memory,
