@@ -1,17 +1,18 @@
 /**
  * @file Training with products in bf16 and f16 beside f32: bytes of the arena, losses, and bits at several budgets.
  *
- *   npm run bench:half [-- --steps 200 --targets wasm,native --programs gpt,vit --budgets 10]
+ *   npm run build && npm run bench:half [-- --steps 200 --targets wasm,native --programs gpt,vit --budgets 10]
  *
- * Arenas are store-all plans with the state donated. `loss` is the largest difference of a step's loss from that of f32, relative to it.
- * With budgets, the program runs at so many from the whole arena down to 0.55 of it (or as low as it goes); the hashes of its state
- * after ten steps must be one.
+ * Arenas are plans without recomputation, the state donated. Every step has a batch of its own: texts of a random chain of tokens, images of
+ * a class's pattern and noise. `loss` is the largest difference of a step's loss from that of f32, relative to it. With budgets the
+ * program runs three steps at so many, from the whole arena down to 0.6 of what is not state; the digests of its state must be one.
+ * `of f32` is the whole arena, `but state` without parameters and what the optimizer keeps, which stay f32.
  */
-import { spawnSync } from "node:child_process";
-import { join } from "node:path";
+import { createHash } from "node:crypto";
 import { parseArgs } from "node:util";
+import { autocast, compile, plan, random, tensor } from "tidemark";
+import "tidemark/node";
 
-const ROOT = join(import.meta.dirname ?? new URL(".", import.meta.url).pathname, "..");
 const { values } = parseArgs({
   options: {
     steps: { type: "string", default: "200" },
@@ -21,59 +22,123 @@ const { values } = parseArgs({
   },
 });
 
-const PROGRAMS = { gpt: "gpt", vit: "bench/networks/vit.mjs" };
 const FORMS = {
-  f32: [],
-  "bf16, f32 stream": ["--products", "bf16"],
-  "bf16, bf16 stream": ["--products", "bf16", "--stream", "bf16"],
-  "f16, f32 stream": ["--products", "f16"],
+  f32: null,
+  "bf16, f32 stream": { products: "bf16" },
+  "bf16, bf16 stream": { products: "bf16", stream: "bf16" },
+  "f16, f32 stream": { products: "f16", lossScale: 1024 },
 };
 
-function tidemark(...args) {
-  const run = spawnSync(process.execPath, ["bin/tidemark.js", ...args, "--json"], { cwd: ROOT, encoding: "utf8" });
-  if (run.status !== 0) throw new Error(`tidemark ${args.join(" ")}\n${run.stderr}`);
-  return JSON.parse(run.stdout.trim().split("\n").at(-1));
+/** Whole numbers below n, the same for a seed. */
+function drawn(seed) {
+  let state = seed * 2654435761 + 1;
+  return (n) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * n);
+  };
 }
 
-const percent = (x) => `${(100 * x).toFixed(3)} %`;
-const mebibytes = (bytes) => (bytes / 2 ** 20).toFixed(2);
+/** A token is followed by one of four, which depend on it. */
+function text(step, { batch, positions, vocabulary }) {
+  const next = drawn(step + 1);
+  const ids = new Int32Array(batch * (positions + 1));
+  for (let i = 0; i < ids.length; i++) {
+    ids[i] = i % (positions + 1) === 0 ? next(vocabulary) : (ids[i - 1] * 31 + 7 * next(4) + 11) % vocabulary;
+  }
+  const part = (from) =>
+    tensor(
+      Int32Array.from({ length: batch * positions }, (_, i) => ids[i + Math.floor(i / positions) + from]),
+      { shape: [batch, positions] },
+    );
+  return [part(0), part(1)];
+}
 
-/** Distinct hashes of the state after ten steps, at budgets from all to 0.55 of the arena. */
-function hashes(program, target, form, arenaBytes) {
-  const found = new Set();
+/** Images of a pattern for each class, and noise. */
+function pictures(step, [x, y]) {
+  const count = y.elements;
+  const next = drawn(step + 1);
+  const labels = Int32Array.from({ length: count }, () => next(100));
+  const each = x.elements / count;
+  const noise = random.normal(random.key(step), x.shape).data();
+  const pixels = noise.map((e, i) => e + 0.2 * Math.sin((labels[Math.floor(i / each)] + 1) * (i % each) * 0.01));
+  return [tensor(pixels, { shape: x.shape }), tensor(labels)];
+}
+
+const MODELS = {
+  async gpt() {
+    const { program, shape } = await import("./networks/gpt.mjs");
+    return { program, batch: (step) => text(step, shape) };
+  },
+  async vit() {
+    const { program } = await import("./networks/vit.mjs");
+    const first = program.batch();
+    return { program, batch: (step) => pictures(step, first) };
+  },
+};
+
+/** Trains; gives losses and a digest of the state. */
+function train({ program, batch }, step, steps, options) {
+  const run = compile(step, { donate: [0], ...options });
+  let state = program.init();
+  const losses = [];
+  for (let i = 0; i < steps; i++) {
+    const [next, loss] = run(state, ...batch(i));
+    state = next;
+    losses.push(loss.item());
+  }
+  const hash = createHash("sha256");
+  const visit = (part) => {
+    if (typeof part?.data === "function") hash.update(part.data());
+    else if (typeof part === "object" && part !== null) Object.values(part).forEach(visit);
+  };
+  visit(state);
+  return { losses, digest: hash.digest("hex") };
+}
+
+function digests(model, step, { arenaBytes, persistentBytes }, target) {
   const count = Number(values.budgets);
+  const found = new Set();
   let ran = 0;
   for (let i = 0; i < count; i++) {
-    const budget = Math.ceil(arenaBytes * (1 - (0.45 * i) / Math.max(1, count - 1)));
-    const planned = tidemark("plan", program, "--target", target, "--memory", String(budget), ...form);
-    if (!planned.feasible) continue;
-    found.add(
-      tidemark("bench", program, "--target", target, "--steps", "10", "--memory", String(budget), ...form).stateHash,
-    );
-    ran++;
+    const part = 1 - (0.4 * i) / Math.max(1, count - 1);
+    const memory = Math.ceil(persistentBytes + (arenaBytes - persistentBytes) * part);
+    try {
+      found.add(train(model, step, 3, { target, memory }).digest);
+      ran++;
+    } catch (error) {
+      if (error.code !== "PlanInfeasible") throw error;
+    }
   }
-  return `${found.size} of ${ran}`;
+  return `${found.size} at ${ran}`;
 }
 
 console.log(
-  "| program, target | types | arena MiB | of f32 | over persistent | loss, largest difference | hashes at budgets |",
+  "| program, target | types | arena MiB | of f32 | but state | loss: largest difference | last | digests at budgets |",
 );
-console.log("| --- | --- | --- | --- | --- | --- | --- |");
+console.log("| --- | --- | --- | --- | --- | --- | --- | --- |");
 for (const name of values.programs.split(",")) {
+  const model = await MODELS[name]();
   for (const target of values.targets.split(",")) {
     let plain = null;
     for (const [form, options] of Object.entries(FORMS)) {
-      const run = tidemark("bench", PROGRAMS[name], "--target", target, "--steps", values.steps, ...options);
-      plain ??= run;
-      const losses = run.losses.map((loss, i) => Math.abs(loss / plain.losses[i] - 1));
+      const step = options ? autocast(model.program.step, options) : model.program.step;
+      const { arenaBytes, persistentBytes } = plan(step, { donate: [0], target })(
+        model.program.init(),
+        ...model.batch(0),
+      );
+      const { losses } = train(model, step, Number(values.steps), { target });
+      const rest = arenaBytes - persistentBytes;
+      plain ??= { arenaBytes, rest, losses };
+      const off = Math.max(...losses.map((loss, i) => Math.abs(loss / plain.losses[i] - 1)));
       const row = [
         `${name}, ${target}`,
         form,
-        mebibytes(run.arenaBytes),
-        (run.arenaBytes / plain.arenaBytes).toFixed(3),
-        (run.ephemeralBytes / plain.ephemeralBytes).toFixed(3),
-        `${percent(Math.max(...losses))} (last loss ${run.losses.at(-1).toFixed(4)})`,
-        Number(values.budgets) > 0 ? hashes(PROGRAMS[name], target, options, run.arenaBytes) : "",
+        (arenaBytes / 2 ** 20).toFixed(2),
+        (arenaBytes / plain.arenaBytes).toFixed(3),
+        (rest / plain.rest).toFixed(3),
+        `${(100 * off).toFixed(3)} %`,
+        losses.at(-1).toFixed(4),
+        Number(values.budgets) > 0 ? digests(model, step, { arenaBytes, persistentBytes }, target) : "",
       ];
       console.log(`| ${row.join(" | ")} |`);
     }

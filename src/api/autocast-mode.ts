@@ -28,18 +28,18 @@ export interface AutocastMode {
   readonly stream: FloatType;
 }
 
-let mode: AutocastMode | null = null;
+/** Of the functions that are running, the innermost last. */
+const modes: AutocastMode[] = [];
 
-export const autocastMode = (): AutocastMode | null => mode;
+export const autocastMode = (): AutocastMode | null => modes.at(-1) ?? null;
 
-/** Runs `body` in a mode; null is none. */
-export function inMode<T>(wanted: AutocastMode | null, body: () => T): T {
-  const before = mode;
-  mode = wanted;
+/** Runs `body` in a mode. */
+export function inMode<T>(wanted: AutocastMode, body: () => T): T {
+  modes.push(wanted);
   try {
     return body();
   } finally {
-    mode = before;
+    modes.pop();
   }
 }
 

@@ -55,7 +55,7 @@ function requireScale(scale: unknown): void {
     fail("InvalidArgument", `autocast: lossScale is ${describe(scale)}`, `give a number, or a scalar of ${FULL}`);
   }
   if (typeof scale === "number" && Number.isFinite(scale) && scale > 0) return;
-  fail("InvalidArgument", `autocast: lossScale is ${describe(scale)}`, "give a positive number, 65536 for instance");
+  fail("InvalidArgument", `autocast: lossScale is ${describe(scale)}`, "give a positive number, 1024 for instance");
 }
 
 /** Derivatives enter scaled and leave as they were: those of all that the function reads, captured tensors too. */

@@ -27,6 +27,7 @@ import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/
 import type { Tensor } from "../trace/tensor.ts";
 import { asFunction, currentTrace } from "../trace/trace.ts";
 import { agreed } from "../trace/weak.ts";
+import { FULL } from "./autocast-mode.ts";
 import { scan } from "./control.ts";
 import { checkpoint, customJvp } from "./custom.ts";
 import {
@@ -44,6 +45,7 @@ import {
   sub,
   where,
 } from "./elementwise.ts";
+import { likeGiven, wide } from "./full-precision.ts";
 import { gather, oneHotMask } from "./indexing.ts";
 import { concat } from "./join.ts";
 import { matmul } from "./linear.ts";
@@ -115,7 +117,7 @@ interface Logits {
 
 function logitsOf({ rows }: Tokens, { w, bias }: Head, { transposed }: Recipe): Logits {
   const product = matmul(rows, w, { tb: transposed });
-  const logits = bias ? add(product, bias) : product;
+  const logits = wide(bias ? add(product, bias) : product);
   const top = shiftOf(logits, -1);
   const below = sub(logits, top);
   return { below, top, logTotal: log(sum(exp(below), -1, { keepDims: true })) };
@@ -161,10 +163,14 @@ function gradientOf(logits: Logits, targets: Tensor, recipe: Recipe, each: Tenso
   return sub(mul(exp(sub(below, logTotal)), scale), wanted);
 }
 
+/** Gradients leave products as they were added up, where these are of f32 that `autocast` rounds. */
+const unrounded = (x: Tensor): { readonly result?: "f32" } => (x.dtype === FULL ? { result: "f32" } : {});
+
 /** sum + aᵀ·b, in the order in which one product over all tokens adds: runs along the depth, one after the other. */
 function addProduct(start: Tensor, a: Tensor, b: Tensor): Tensor {
   const runs = at(a.shape, 0) / LONGEST_DEPTH;
-  const step = (before: Tensor, x: Tensor, y: Tensor): Tensor => add(before, matmul(x, y, { ta: true }));
+  const step = (before: Tensor, x: Tensor, y: Tensor): Tensor =>
+    add(before, matmul(x, y, { ta: true, ...unrounded(x) }));
   if (runs <= 1 || !Number.isInteger(runs)) return step(start, a, b);
   const cut = (x: Tensor): Tensor => reshape(x, [runs, LONGEST_DEPTH, at(x.shape, 1)]);
   return scan((before: Tensor, [x, y]: [Tensor, Tensor]) => [step(before, x, y), []], start, [cut(a), cut(b)])[0];
@@ -191,7 +197,7 @@ const gradientStrip =
       const losses = lossesOf(logits, targets, recipe);
       const g = gradientOf(logits, targets, recipe, each);
       const product = recipe.transposed ? addProduct(dw as Tensor, g, rows) : addProduct(dw as Tensor, rows, g);
-      const dh = matmul(g, head.w, { tb: !recipe.transposed });
+      const dh = matmul(g, head.w, { tb: !recipe.transposed, ...unrounded(g) });
       return [
         [product, ...(db ? [add(db, sum(g, 0))] : [])],
         [losses, dh],
@@ -303,7 +309,7 @@ function requireGiven(h: Tensor, w: Tensor, targets: Tensor, options: LinearCros
   requireTensor("linearCrossEntropy", "w", w);
   const example = 'class numbers are an i32 tensor: tensor([3, 1], { dtype: "i32" })';
   requireTensor("linearCrossEntropy", "targets", targets, example);
-  const [rows = h, ...shared] = agreed([h, ...sharedOf({ w, bias: options.bias ?? null })]);
+  const [rows = h, ...shared] = agreed([h, ...sharedOf({ w, bias: options.bias ?? null })]).map(wide);
   requireWeights(rows, headOf(shared), options.transposed ?? false);
   if (!isIndexType(targets.dtype) || !sameShape(targets.shape, h.shape.slice(0, -1))) {
     const summary = `linearCrossEntropy: h ${typeText(h)} and targets ${typeText(targets)} do not match`;
@@ -358,7 +364,7 @@ export function linearCrossEntropy(
   return asFunction("linearCrossEntropy", () => {
     const count = targets.elements;
     const tokens = { rows: reshape(given.h, [count, at(h.shape, h.rank - 1)]), targets: reshape(targets, [count]) };
-    if (reduction === "none") return reshape(losses(tokens, given.head, recipe), targets.shape);
-    return scalarLoss(tokens, given.head, recipe, reduction === "mean");
+    if (reduction === "none") return likeGiven(reshape(losses(tokens, given.head, recipe), targets.shape), h);
+    return likeGiven(scalarLoss(tokens, given.head, recipe, reduction === "mean"), h);
   });
 }

@@ -5,6 +5,7 @@ import * as ops from "../ops/matmul.ts";
 import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
+import { autocastMode, FULL, isHalf } from "./autocast-mode.ts";
 import { broadcastShapes, broadcastToShape, fromRows, isRows, type NestedRows } from "./operands.ts";
 import { reshape } from "./shape.ts";
 
@@ -13,15 +14,35 @@ export interface MatmulOptions {
   readonly ta?: boolean;
   /** Read the right side with its last two axes swapped. */
   readonly tb?: boolean;
+  /** `"f32"`: of bf16 and f16, the sums as they were added up, not rounded to the type of the operands. */
+  readonly result?: "f32";
 }
 
-const OPTIONS: OptionKinds<MatmulOptions> = { ta: "a boolean", tb: "a boolean" };
+const OPTIONS: OptionKinds<MatmulOptions> = { ta: "a boolean", tb: "a boolean", result: "a text" };
+
+/** The attributes of a product. */
+interface Flags {
+  readonly ta: boolean;
+  readonly tb: boolean;
+  readonly wide: boolean;
+}
+
+/** Whether the result is to be what products are added up in; of f32 it is in any case. */
+function isWide({ dtype }: Tensor, result: string | undefined): boolean {
+  if (result === undefined) return false;
+  if (result === FULL && (isHalf(dtype) || dtype === FULL)) return isHalf(dtype) || autocastMode() !== null;
+  return fail(
+    "InvalidArgument",
+    `matmul: a result of ${result} from products of ${dtype}`,
+    'leave it out; "f32" is for bf16 and f16',
+  );
+}
 
 /** Batches [..., m, k] · [k, n] with nothing on the right to batch over are one product [... m, k] · [k, n]. */
-function flattenBatch(x: Tensor, w: Tensor, tb: boolean): Tensor {
+function flattenBatch(x: Tensor, w: Tensor, flags: Flags): Tensor {
   const lead = x.shape.slice(0, -1);
-  const n = at(w.shape, tb ? 0 : 1);
-  const y = applyOp(ops.matmul, [reshape(x, [-1, at(x.shape, x.rank - 1)]), w], { ta: false, tb });
+  const n = at(w.shape, flags.tb ? 0 : 1);
+  const y = applyOp(ops.matmul, [reshape(x, [-1, at(x.shape, x.rank - 1)]), w], flags);
   return reshape(y, [...lead, n]);
 }
 
@@ -48,7 +69,7 @@ export function matmul(x: Tensor | NestedRows, w: Tensor | NestedRows, options: 
   }
   const left = x.rank === 1 ? reshape(x, ta ? [-1, 1] : [1, -1]) : x;
   const right = w.rank === 1 ? reshape(w, tb ? [1, -1] : [-1, 1]) : w;
-  const y = product(left, right, ta, tb);
+  const y = product(left, right, { ta, tb, wide: isWide(x, options.result) });
   if (x.rank > 1 && w.rank > 1) return y;
   const shape = [...y.shape];
   if (w.rank === 1) shape.pop();
@@ -63,13 +84,15 @@ function requireVectors(name: string, a: Tensor, b: Tensor, help: string): void 
   fail("ShapeMismatch", `${name}: takes two vectors, got ${typeText(a)}, ${typeText(b)}`, help);
 }
 
-function product(left: Tensor, right: Tensor, ta: boolean, tb: boolean): Tensor {
+function product(left: Tensor, right: Tensor, flags: Flags): Tensor {
+  const { ta, tb } = flags;
   const contracted = at(right.shape, tb ? 1 : 0) === at(left.shape, left.rank - 1);
-  if (left.rank > 2 && right.rank === 2 && !ta && contracted && left.elements > 0) return flattenBatch(left, right, tb);
+  if (left.rank > 2 && right.rank === 2 && !ta && contracted && left.elements > 0)
+    return flattenBatch(left, right, flags);
   const batch = (t: Tensor): TensorType => tensorType(t.dtype, t.shape.slice(0, -2));
   const lead = broadcastShapes("matmul", [batch(left), batch(right)], [left, right]);
   const wide = (t: Tensor): Tensor => broadcastToShape(t, [...lead, ...t.shape.slice(-2)]);
-  return applyOp(ops.matmul, [wide(left), wide(right)], { ta, tb });
+  return applyOp(ops.matmul, [wide(left), wide(right)], flags);
 }
 
 /** Σ a·b over all elements of two vectors. */

@@ -15,6 +15,8 @@ export const FILE_TYPE_OF: Readonly<Record<DType, FileType>> = {
   bf16: "BF16",
   f16: "F16",
   i32: "I32",
+  i8: "I8",
+  u8: "U8",
   bool: "BOOL",
 };
 

@@ -3,8 +3,8 @@
  * are computed in a *compute type* (`ScalarType`), used in registers. A load converts the first to the second, a store
  * back. Sums and products of a storage type are added up in its *accumulation type*.
  *
- *   memory      f16 bf16 f32  f64  i32  bool (a byte, 0 or 1)
- *   registers            f32  f64  i32  bool (a mask)           i64 (bits of an f64)
+ *   memory      f16 bf16 f32  f64  i8 u8 i32  bool (a byte, 0 or 1)
+ *   registers            f32  f64        i32  bool (a mask)           i64 (bits of an f64)
  *
  * The set of storage types grows by a row; that of compute types is closed. What a layer needs to know of a type is a
  * fact of its row or a table over all types, never a comparison with a name: a row without its place in every table is
@@ -28,7 +28,7 @@ export type Accumulator = Exclude<ScalarType, "i64">;
 export type ProductType = Exclude<Accumulator, "bool">;
 
 /** Elements on the host, as they are in memory. */
-export type TypedArray = Float32Array | Float64Array | Int32Array | Uint8Array | Uint16Array;
+export type TypedArray = Float32Array | Float64Array | Int32Array | Int8Array | Uint8Array | Uint16Array;
 
 interface ArrayMaker {
   readonly BYTES_PER_ELEMENT: number;
@@ -89,6 +89,26 @@ const FLOAT = {
 /** A float of sixteen bits, which is computed in f32. */
 const HALF = { ...FLOAT, bytes: 2, compute: "f32", accumulate: "f32", plain: false, array: Uint16Array } as const;
 
+/** Whole numbers of a byte, which are computed in i32: sums wrap around, conversions saturate. */
+const byteType = (lowest: number, highest: number, array: ArrayMaker) =>
+  ({
+    kind: "integer",
+    bytes: 1,
+    compute: "i32",
+    accumulate: "i32",
+    plain: false,
+    round: (x: number) => Math.trunc(Math.min(Math.max(x, lowest), highest)) | 0,
+    wrap: (x: number) => ((((x | 0) - lowest) & 255) + lowest) | 0,
+    array,
+    encoding: null,
+    lowest,
+    highest,
+    accepts: (x: number) => (x | 0) === x && x >= lowest && x <= highest,
+    literals: `whole numbers from ${lowest} to ${highest}`,
+    shown: same,
+    samples: [lowest < 0 ? -2 : 0, 3],
+  }) as const;
+
 const TYPES = {
   f32: { ...FLOAT, bytes: 4, compute: "f32", accumulate: "f32", round: Math.fround, array: Float32Array },
   f64: { ...FLOAT, bytes: 8, compute: "f64", accumulate: "f64", round: same, array: Float64Array },
@@ -120,6 +140,8 @@ const TYPES = {
     shown: same,
     samples: [-2, 2],
   },
+  i8: byteType(-128, 127, Int8Array),
+  u8: byteType(0, 255, Uint8Array),
   bool: {
     kind: "bool",
     bytes: 1,

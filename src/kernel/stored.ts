@@ -6,7 +6,7 @@ import { InternalError } from "../base/invariant.ts";
 import type { DType } from "./dtype.ts";
 import type { Expr } from "./expr.ts";
 import { F16_NORMAL_BITS, F16_OVERFLOW_BITS } from "./half.ts";
-import { add, and, bitcast, le, lt, ne, or, pick, shrU, sub } from "./scalar-ops.ts";
+import { add, and, bitcast, le, lt, ne, or, pick, shl, shrS, shrU, sub } from "./scalar-ops.ts";
 
 const exactly = (x: Expr): Expr => x;
 
@@ -37,6 +37,8 @@ const ROUNDED: Readonly<Record<DType, (x: Expr) => Expr>> = {
   bf16: asBrain,
   f16: asHalf,
   i32: exactly,
+  i8: (x) => shrS(shl(x, 24), 24),
+  u8: (x) => and(x, 255),
   bool: exactly,
 };
 

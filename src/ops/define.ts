@@ -28,6 +28,16 @@ export const DOMAIN: Record<Domain, readonly DType[]> = {
   any: DTYPES,
 };
 
+/**
+ * Types that samples of an operation are drawn in. Of types that are computed in others only loads and stores are new: the first of
+ * a kind stands for the rest, which operations on all types and conversions have.
+ */
+export const sampledTypes = (dtypes: readonly DType[]): readonly DType[] =>
+  dtypes.filter((dtype, i) => {
+    const isLike = (other: DType): boolean => !isComputed(other) && typeOf(other).kind === typeOf(dtype).kind;
+    return isComputed(dtype) || dtypes === DTYPES || dtypes.findIndex(isLike) === i;
+  });
+
 export function requireDomain(name: string, domain: Domain, types: readonly TensorType[]): void {
   for (const type of types) {
     if (DOMAIN[domain].includes(type.dtype)) continue;
@@ -103,7 +113,7 @@ function elementwiseSamples<A>(spec: ElementwiseSpec<A>): readonly Sample<A>[] {
   const shapes: readonly Shape[] = spec.shapes ?? [[3, 5], [], [0, 4], [17]];
   const attrsList = spec.attrSamples ?? [{} as A];
   const samples: Sample<A>[] = [];
-  for (const dtype of DOMAIN[spec.domain]) {
+  for (const dtype of sampledTypes(DOMAIN[spec.domain])) {
     // one sample of types of which only loads and stores are new
     const isOwn = isComputed(dtype);
     for (const shape of isOwn ? shapes : shapes.slice(0, 1)) {

@@ -2,6 +2,7 @@
 import type { Sample } from "../ir/op.ts";
 import { elementsOf, type Shape, tensorType } from "../ir/type.ts";
 import { type DType, isComputed, typeOf } from "../kernel/dtype.ts";
+import { sampledTypes } from "./define.ts";
 
 /** Visits every multi-index of a shape in row-major order. `idx` is one array, overwritten from visit to visit. */
 export function forEachIndex(shape: Shape, visit: (idx: readonly number[], element: number) => void): void {
@@ -56,7 +57,7 @@ export interface Case<A> {
 
 /** Each case once in each element type; the first one alone where only loads and stores are new. */
 export function samplesIn<A>(dtypes: readonly DType[], cases: readonly Case<A>[]): readonly Sample<A>[] {
-  return dtypes.flatMap((dtype) =>
+  return sampledTypes(dtypes).flatMap((dtype) =>
     (isComputed(dtype) ? cases : cases.slice(0, 1)).map(({ shapes, attrs }) => ({
       inputs: shapes.map((shape) => tensorType(dtype, shape)),
       attrs,

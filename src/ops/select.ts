@@ -8,7 +8,7 @@ import { alongAll } from "../ir/strips.ts";
 import { elementsOf, sameShape, tensorType, typeText } from "../ir/type.ts";
 import { DTYPES, type DType, isBool, isComputed, isFloat, typeOf } from "../kernel/dtype.ts";
 import { call, type Expr } from "../kernel/expr.ts";
-import { inType } from "../kernel/scalar-ops.ts";
+import { clamp, inType } from "../kernel/scalar-ops.ts";
 import { fullLike, splatOf } from "./create.ts";
 import { apply, defineOp, inputsIfMadeBy, requireDomain, requireSame } from "./define.ts";
 
@@ -83,11 +83,13 @@ export type CastAttrs = { readonly dtype: DType };
 
 /** The element types whose every number is a number of the key. */
 const HOLDS: Record<DType, readonly DType[]> = {
-  f32: ["bool", "bf16", "f16"],
-  f64: ["bool", "i32", "f32", "bf16", "f16"],
-  bf16: ["bool"],
-  f16: ["bool"],
-  i32: ["bool"],
+  f32: ["bool", "bf16", "f16", "i8", "u8"],
+  f64: ["bool", "i32", "f32", "bf16", "f16", "i8", "u8"],
+  bf16: ["bool", "i8", "u8"],
+  f16: ["bool", "i8", "u8"],
+  i32: ["bool", "i8", "u8"],
+  i8: ["bool"],
+  u8: ["bool"],
   bool: [],
 };
 
@@ -97,7 +99,7 @@ export const inDtype = (b: Build, value: Value, dtype: DType): Value =>
 
 /** The operation that converts one type to another. */
 export const castTo = (from: DType, to: DType): OpDef<CastAttrs> =>
-  !isComputed(from) && HOLDS[to].includes(from) ? widen : cast;
+  isFloat(from) && !isComputed(from) && HOLDS[to].includes(from) ? widen : cast;
 
 /**
  * A cotangent on its way back through a cast. One that a product of bf16 or f16 gives is taken from the product before it is
@@ -107,6 +109,13 @@ function widened(b: Build, ct: Value, dtype: DType): Value {
   const node = b.producer(ct);
   const attrs = node?.op.facts?.wideResult?.(node.attrs as never, ct.type.dtype, dtype);
   return node && attrs ? b.call(node.op, node.inputs, attrs as never) : inDtype(b, ct, dtype);
+}
+
+/** In the compute type of a type; whole numbers of few bits saturate. */
+function converted(x: Expr, dtype: DType): Expr {
+  const { kind, compute, lowest, highest } = typeOf(dtype);
+  const y = inType(x, compute);
+  return kind === "integer" && !isComputed(dtype) ? clamp(y, lowest, highest) : y;
 }
 
 /** Converts the element type: to i32 truncating and saturating, to bool by ≠ 0. */
@@ -122,7 +131,7 @@ export const cast: OpDef<CastAttrs> = defineOp<CastAttrs>({
     kind: "map",
     fusion: "once",
     pointwise: true,
-    value: (c, at) => inType(c.inputs[0]?.(at) as Expr, typeOf(c.attrs.dtype).compute),
+    value: (c, at) => converted(c.inputs[0]?.(at) as Expr, c.attrs.dtype),
   },
   exactInDouble: true,
   simplify(b, node, { dtype }) {

@@ -3,6 +3,8 @@
  *
  *   views and constants                         fusion "always"
  *   cheap functions of much smaller values      a mask from labels, a table from a vector: slower to read than to compute
+ *   narrower forms of a parameter               a weight in bf16: the parameter is there in any case, and products that pack
+ *                                               what they read round it on the way
  *   cheap functions of one value and of         x - max x, x - mean x: x is stored anyway, since what is reduced from it comes
  *   what is reduced from it                     first, and is as large; a reader computes them from x as fast as it reads them
  *   cheap functions of windows that overlap     which element of each is its largest: more elements than what they are computed from
@@ -14,6 +16,7 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import { resultOf } from "../ir/graph.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
 import { producersOf } from "../ir/walk.ts";
+import { isFloat } from "../kernel/dtype.ts";
 import { evaluationsOfView } from "./fuse-size.ts";
 
 /** Work an element below which it is cheaper to recompute a value than to store it and read it back. */
@@ -59,8 +62,13 @@ class Inlining {
   /** By a value: the values of which it is a function through values that are much smaller. */
   readonly #reducedFrom = new Map<Value, ReadonlySet<Value>>();
 
-  constructor(graph: Graph) {
+  readonly #params: ReadonlySet<Value>;
+  readonly #maxPackedFlops: number;
+
+  constructor(graph: Graph, maxPackedFlops: number) {
     this.#producer = producersOf(graph);
+    this.#params = new Set(graph.params);
+    this.#maxPackedFlops = maxPackedFlops;
     for (const node of graph.nodes.toReversed()) {
       const isView = node.op.lower.kind === "map" && node.op.lower.fusion === "always";
       const isPacked = isView ? node.outputs.some((value) => this.#packed.has(value)) : packs(node);
@@ -94,7 +102,8 @@ class Inlining {
     return (
       this.#isExpanded(out, flops, sources) ||
       this.#isShift(out, flops, sources) ||
-      this.#isOverlapping(out, flops, sources)
+      this.#isOverlapping(out, flops, sources) ||
+      this.#isNarrowed(out, flops, sources)
     );
   }
 
@@ -108,6 +117,14 @@ class Inlining {
   #isExpanded(out: Value, flops: number, sources: ReadonlySet<Value>): boolean {
     const bytes = [...sources].reduce((sum, v) => sum + byteLength(v.type), 0);
     return flops <= CHEAP_FLOPS && bytes * EXPANSION <= byteLength(out.type);
+  }
+
+  /** A cheap function of a parameter, in fewer bytes. */
+  #isNarrowed(out: Value, flops: number, sources: ReadonlySet<Value>): boolean {
+    const [param, ...others] = sources;
+    if (!param || others.length > 0 || !this.#params.has(param) || !isFloat(out.type.dtype)) return false;
+    const most = this.#packed.has(out) ? this.#maxPackedFlops : CHEAP_SHIFT;
+    return flops <= Math.min(most, CHEAP_SHIFT) && byteLength(out.type) < byteLength(param.type);
   }
 
   /** A cheap function of a value of at most its size and of much smaller ones, one of which was reduced from the former. */
@@ -140,4 +157,5 @@ class Inlining {
 }
 
 /** Nodes that are recomputed wherever they are read. */
-export const inlinedNodes = (graph: Graph): ReadonlySet<Node> => new Inlining(graph).inlined;
+export const inlinedNodes = (graph: Graph, maxPackedFlops: number): ReadonlySet<Node> =>
+  new Inlining(graph, maxPackedFlops).inlined;

@@ -19,8 +19,12 @@ import type { Pass } from "./pass.ts";
  * Nodes that need no storage: the inlined ones, less those that are returned and are not mere names of storage, those
  * read when their sources may have been overwritten, and those that a loop or branch reads.
  */
-function storelessNodes(graph: Graph, producer: ReadonlyMap<Value, Node>): ReadonlySet<Node> {
-  const inlined = new Set(inlinedNodes(graph));
+function storelessNodes(
+  graph: Graph,
+  producer: ReadonlyMap<Value, Node>,
+  { maxPackedFlops }: FusionLimits,
+): ReadonlySet<Node> {
+  const inlined = new Set(inlinedNodes(graph, maxPackedFlops));
   for (const node of readByControl(graph, producer)) inlined.delete(node);
   const returned = new Set<Node>();
   for (const result of graph.results) {
@@ -206,7 +210,7 @@ function fuseGraph(whole: Graph, options: FusionLimits): Graph {
   const live = withLiveNodes(whole);
   const graph = { ...live, nodes: live.nodes.map((node) => withFusedRegions(node, options)) };
   const producer = producersOf(graph);
-  const inlined = storelessNodes(graph, producer);
+  const inlined = storelessNodes(graph, producer, options);
   const named = new Set([...readByControl(graph, producer)].filter((node) => node.op.alias !== null));
   const overwrites = new Overwrites(graph, producer, inlined);
   const grouping = new Grouping({ graph, producer, inlined, named }, overwrites, options);

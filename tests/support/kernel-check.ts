@@ -48,6 +48,8 @@ const TOLERANCE: Readonly<Record<DType, number>> = {
   bf16: 2 ** -6,
   f16: 2 ** -9,
   i32: 0,
+  i8: 0,
+  u8: 0,
   bool: 0,
 };
 

@@ -15,6 +15,7 @@ export type Buffer =
   | Float32Array<ArrayBuffer>
   | Float64Array<ArrayBuffer>
   | Int32Array<ArrayBuffer>
+  | Int8Array<ArrayBuffer>
   | Uint8Array<ArrayBuffer>
   | Uint16Array<ArrayBuffer>;
 

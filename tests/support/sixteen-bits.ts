@@ -35,7 +35,7 @@ const TYPES = {`,
   },
   {
     path: "src/kernel/dtype.ts",
-    before: "\n} as const satisfies",
+    before: "\n  bf16: {\n    ...HALF,",
     after: `
   x16: {
     ...FLOAT,
@@ -47,7 +47,8 @@ const TYPES = {`,
     array: Uint16Array,
     encoding: { read: readHalf, write: writeHalf },
   },
-} as const satisfies`,
+  bf16: {
+    ...HALF,`,
   },
 ];
 

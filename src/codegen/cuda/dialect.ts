@@ -60,6 +60,7 @@ export const cudaPrelude = (wideIndices: boolean): string => `typedef float f32;
 typedef double f64;
 typedef int i32;
 typedef long long i64;
+typedef signed char i8;
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;

@@ -31,6 +31,7 @@ typedef float f32;
 typedef double f64;
 typedef int32_t i32;
 typedef int64_t i64;
+typedef int8_t i8;
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
@@ -70,6 +71,7 @@ const LANES: Readonly<Record<string, Lane>> = {
   i64: { memory: "i64", lane: "i64", bytes: 8 },
   u32: { memory: "u32", lane: "u32", bytes: 4 },
   u64: { memory: "u64", lane: "u64", bytes: 8 },
+  i8: { memory: "i8", lane: "i8", bytes: 1 },
   u8: { memory: "u8", lane: "u8", bytes: 1 },
   u16: { memory: "u16", lane: "u16", bytes: 2 },
 };
@@ -305,6 +307,23 @@ INLINE ${t} ${t}_of_f64(f64x${n} a) {
 `;
 }
 
+/** Bytes as i32. */
+function byteText(name: "i8" | "u8", n: number): string {
+  const [v, t] = [`${name}x${n}`, `i32x${n}`];
+  return `INLINE ${t} ${v}_load(const ${name} *p) { return __builtin_convertvector(*(const ${v}_mem *)p, ${t}); }
+INLINE ${t} ${v}_load_first(const ${name} *p, int count) {
+  ${name} x[${n}] = {0}; memcpy(x, p, count); return __builtin_convertvector(*(${v}_mem *)x, ${t});
+}
+INLINE ${t} ${v}_load_where(const ${name} *p, boolx${n} m) {
+  ${v} r = {0}; for (int l = 0; l < ${n}; l++) if (m[l]) r[l] = p[l]; return __builtin_convertvector(r, ${t});
+}
+INLINE void ${v}_store(${name} *p, ${t} v) { *(${v}_mem *)p = __builtin_convertvector(v, ${v}); }
+INLINE void ${v}_store_first(${name} *p, ${t} v, int count) {
+  ${v} r = __builtin_convertvector(v, ${v}); memcpy(p, &r, count);
+}
+`;
+}
+
 /** The functions that elements.ts names, for each storage type. */
 const MEMORY: Readonly<Record<DType, (n: number) => string>> = {
   f32: (n) => memoryText("f32", n),
@@ -312,6 +331,8 @@ const MEMORY: Readonly<Record<DType, (n: number) => string>> = {
   bf16: bf16Text,
   f16: f16Text,
   i32: (n) => memoryText("i32", n),
+  i8: (n) => byteText("i8", n),
+  u8: (n) => byteText("u8", n),
   bool: boolText,
 };
 

@@ -56,12 +56,38 @@ const BOOL: ElementForm = {
   },
 };
 
+/** A byte becomes a word, its sign repeated or not. */
+const byte = (signed: boolean): ElementForm => {
+  const repeatSign = (code: Code): void => {
+    if (signed) code.i32Const(24).simd("i32x4_shl").i32Const(24).simd("i32x4_shr_s");
+  };
+  return {
+    loadLane: (code, offset, lane) => code.memory("load8_lane", offset, lane * 4),
+    widen: repeatSign,
+    loadSplat(code, offset) {
+      code.v128Const(ZEROS).memory("load8_lane", offset, 0);
+      code.v128Const(ZEROS).shuffle([0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
+      repeatSign(code);
+    },
+    loadDense(code, offset, count) {
+      if (count === 4) code.memory("load32_zero", offset);
+      else code.v128Const(ZEROS).memory(count === 2 ? "load16_lane" : "load8_lane", offset, 0);
+      code.simd("i16x8_extend_low_i8x16_u").simd("i32x4_extend_low_i16x8_u");
+      repeatSign(code);
+    },
+    narrow: (code, local) =>
+      code.get(local).v128Const(ZEROS).shuffle([0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12]),
+  };
+};
+
 const FORMS: Readonly<Record<DType, ElementForm>> = {
   f32: plain(4),
   f64: plain(8),
   bf16: BF16,
   f16: F16,
   i32: plain(4),
+  i8: byte(true),
+  u8: byte(false),
   bool: BOOL,
 };
 

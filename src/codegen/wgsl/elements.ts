@@ -33,6 +33,22 @@ const ELEMENTS: Readonly<Record<DType, ElementTypes | null>> = {
   bf16: half("bf16"),
   f16: half("f16"),
   i32: { own: "i32", packed: null },
+  i8: {
+    own: "i32",
+    packed: {
+      bits: 8,
+      value: (bits) => `extractBits(bitcast<i32>(${bits}), 0u, 8u)`,
+      bitsOf: (value) => `(bitcast<u32>(${value}) & 255u)`,
+    },
+  },
+  u8: {
+    own: "i32",
+    packed: {
+      bits: 8,
+      value: (bits) => `i32(${bits} & 255u)`,
+      bitsOf: (value) => `(bitcast<u32>(${value}) & 255u)`,
+    },
+  },
   bool: {
     own: "bool",
     packed: { bits: 8, value: (bits) => `(${bits} & 1u) == 1u`, bitsOf: (value) => `select(0u, 1u, ${value})` },

@@ -73,6 +73,8 @@ export const elementFor = (dtype: DType, integers: OnnxElement): OnnxElement => 
     bf16: "bfloat16",
     f16: "float16",
     i32: integers,
+    i8: "int8",
+    u8: "uint8",
     bool: "bool",
   };
   return table[dtype];
