@@ -6,6 +6,7 @@
  *   same      32 trees of one shape at a time, beside the same trees as one planned batch
  *   gpt       a training step of the built-in program
  *   small     small operations by themselves, per second
+ *   steps     10,000 training steps, each a tape of its own: what the pool and the heap take after 1,000 and after all
  */
 import {
   add,
@@ -252,6 +253,29 @@ function gptStep(): void {
   );
 }
 
-const parts = { tree, streams, same, small, gpt: gptStep };
+/** Steps that read their loss and stop early where it is low. */
+function steps(): void {
+  let w = tensor([0.5, -0.25, 1]);
+  const taken: string[] = [];
+  for (let step = 1; step <= 10_000; step++) {
+    w = tape((t) => {
+      const loss = w
+        .mul(tensor([1, 2, 3]))
+        .sin()
+        .square()
+        .sum();
+      return loss.item() < 1e-3 ? w.mul(2) : w.sub(t.gradient(loss, w).mul(0.01));
+    });
+    if (step !== 1000 && step !== 10_000) continue;
+    const { reserved, allocations } = tape((t) => t.memory());
+    const heap = (process.memoryUsage().heapUsed / 2 ** 20).toFixed(0);
+    taken.push(
+      `${reserved} bytes of pool, ${tapeCounts().programs} programs, heap ${heap} MB (${allocations} allocations)`,
+    );
+  }
+  console.log(`steps: after 1,000: ${taken[0]}; after 10,000: ${taken[1]}`);
+}
+
+const parts = { tree, streams, same, small, steps, gpt: gptStep };
 const asked = process.argv.slice(2);
 for (const [name, run] of Object.entries(parts)) if (asked.length === 0 || asked.includes(name)) run();
