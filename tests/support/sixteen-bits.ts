@@ -139,8 +139,8 @@ const HEAD = \``,
   { path: "src/formats/npy.ts", before: '  bool: "|b1",\n', after: '  bool: "|b1",\n  x16: "<x2",\n' },
   {
     path: "src/exchange/onnx/export-graph.ts",
-    before: "f16: 10, bf16: 16, i32: 6",
-    after: "f16: 10, bf16: 16, x16: 16, i32: 6",
+    before: "f16: 10, bf16: 16, i8: 3",
+    after: "f16: 10, bf16: 16, x16: 16, i8: 3",
   },
   {
     path: "src/exchange/onnx/value.ts",

@@ -9,7 +9,7 @@ import { elementsOf, type Shape, sameShape, type TensorType } from "../../ir/typ
 import { type DType, elementWriter, newElements } from "../../kernel/dtype.ts";
 
 /** Element types by their numbers in files. */
-export const CODES: Readonly<Record<DType, ElementCode>> = { f32: 1, f64: 11, f16: 10, bf16: 16, i32: 6, bool: 9 };
+export const CODES: Readonly<Record<DType, ElementCode>> = { f32: 1, f64: 11, f16: 10, bf16: 16, i8: 3, u8: 2, i32: 6, bool: 9 };
 export const INT64: ElementCode = 7;
 
 /** A name, and the shape that it has: that of the value, or one that broadcasts to it. */
