@@ -122,7 +122,7 @@ static void meet(Team *team) {
     advance(team, &team->round, round + 1);
   } else wait_while(team, &team->round, round);
 }
-/* Own pieces first, then those that nobody has begun; at the end the call is over. */
+/* Own pieces first, then those that no thread has begun; at the end the call is over. */
 #define SHARE(units, grain, pieces, fn, ...) do { \
   const u32 call_ = *call; \
   const int home_ = thread * (pieces) / THREADS, next_ = (thread + 1) * (pieces) / THREADS; \
