@@ -8,7 +8,7 @@ import { unflatten } from "../trace/tree.ts";
 import { applyGraph } from "./apply.ts";
 import { type AutocastMode, FULL, type HalfType, inMode } from "./autocast-mode.ts";
 import { customJvp } from "./custom.ts";
-import { div, mul } from "./elementwise.ts";
+import { cast, div, mul } from "./elementwise.ts";
 import { bind } from "./grad.ts";
 
 export interface AutocastOptions {
@@ -42,12 +42,20 @@ function modeOf(options: AutocastOptions): AutocastMode {
   return fail("InvalidArgument", `autocast: stream is ${describe(stream)}`, `it is "${FULL}" or "${products}"`);
 }
 
-/** The same value; its derivative is multiplied. */
-const scaledTangent = (by: (t: Tensor) => Tensor): ((x: Tensor) => Tensor) =>
-  customJvp(
-    (x: Tensor) => x,
-    (_, [t]) => by(t),
+/** The same value; its derivative is multiplied or divided. A scale that is traced is an argument, since rules close over none. */
+function scaledTangent(by: typeof mul, scale: number | Tensor): (x: Tensor) => Tensor {
+  if (typeof scale === "number") {
+    return customJvp(
+      (x: Tensor) => x,
+      (_, [t]) => by(t, scale),
+    );
+  }
+  const scaled = customJvp(
+    (x: Tensor, _: Tensor) => x,
+    ([, s], [t]) => by(t, cast(s, t.dtype)),
   );
+  return (x) => scaled(x, scale);
+}
 
 function requireScale(scale: unknown): void {
   if (scale instanceof Tensor) {
@@ -61,7 +69,7 @@ function requireScale(scale: unknown): void {
 /** Derivatives enter scaled and leave as they were: those of all that the function reads, captured tensors too. */
 function scaled(fn: AnyFunction, args: readonly unknown[], scale: number | Tensor): unknown {
   const { traced, inputs } = bind(fn, args);
-  const [enter, leave] = [scaledTangent((t) => div(t, scale)), scaledTangent((t) => mul(t, scale))];
+  const [enter, leave] = [scaledTangent(div, scale), scaledTangent(mul, scale)];
   const results = applyGraph(
     traced.graph,
     inputs.map((x) => (isFloat(x.dtype) ? enter(x) : x)),
@@ -78,13 +86,16 @@ function scaled(fn: AnyFunction, args: readonly unknown[], scale: number | Tenso
  * activation) has its type, the sum with an f32 tensor of the same size is f32. Give it the loss or the whole training step.
  *
  * @example
- * import { autocast, compile, ones, valueAndGrad } from "tidemark";
+ * import { autocast, compile, ones, type Tensor, valueAndGrad } from "tidemark";
  *
- * const loss = autocast((w, x) => x.matmul(w).relu().mean(), { products: "bf16" });
+ * const loss = autocast((w: Tensor, x: Tensor) => x.matmul(w).relu().mean(), { products: "bf16" });
  * const [value, dw] = compile(valueAndGrad(loss))(ones([4, 2]), ones([3, 4]));
  * console.log(value.item(), dw.dtype); // 4 f32
  */
-export function autocast<F extends (...args: never) => unknown>(fn: F, options: AutocastOptions): F {
+export function autocast<Args extends readonly unknown[] = [Tensor], R = Tensor>(
+  fn: (...args: Args) => R,
+  options: AutocastOptions,
+): (...args: Args) => R {
   requireFunction("autocast", "its first argument", fn);
   const mode = modeOf(options);
   const { lossScale } = options;
@@ -97,5 +108,5 @@ export function autocast<F extends (...args: never) => unknown>(fn: F, options: 
       : (...args: readonly unknown[]): unknown => scaled(plain as AnyFunction, args, lossScale);
   // traces and errors name the function that was given
   Object.defineProperty(wrapped, "name", { value: fn.name });
-  return wrapped as unknown as F;
+  return wrapped as unknown as (...args: Args) => R;
 }

@@ -31,6 +31,8 @@ export interface Wanted {
 interface Choice {
   check(header: FileHeader): void;
   keeps(entry: FileTensor): boolean;
+  /** The element type that it should have, if the file has it. */
+  dtype?(entry: FileTensor): DType | undefined;
 }
 
 export interface ReadFile {
@@ -48,7 +50,9 @@ export function* readChosen(fileBytes: number | undefined, choice: Choice): Gene
   for (const entry of header.tensors) {
     const bytes = yield entry.end - entry.begin;
     if (!choice.keeps(entry)) continue;
-    const storage = new ArrayStorage(dtypeInMemory(entry), entry.shape, elementsFromFile(entry, bytes));
+    const dtype = choice.dtype?.(entry);
+    const elements = elementsFromFile(entry, bytes, dtype);
+    const storage = new ArrayStorage(dtypeInMemory(entry, dtype), entry.shape, elements);
     tensors.set(entry.name, new Tensor(storage));
   }
   return { entries: header.tensors, tensors };
@@ -59,10 +63,11 @@ export function* readTensors(
   fileBytes: number | undefined,
   wanted: Wanted | null,
 ): Generator<number, ReadonlyMap<string, Tensor>, Uint8Array> {
-  const names = wanted && new Set(wanted.tensors.map(({ name }) => name));
+  const types = wanted && new Map(wanted.tensors.map(({ name, dtype }) => [name, dtype]));
   const file = yield* readChosen(fileBytes, {
     check: (header) => wanted && requireMatch(header, wanted),
-    keeps: ({ name }) => names?.has(name) !== false,
+    keeps: ({ name }) => types?.has(name) !== false,
+    dtype: ({ name }) => types?.get(name),
   });
   return file.tensors;
 }
@@ -104,7 +109,7 @@ const nameText = ({ path, name }: WantedTensor): string => (path === name ? path
 
 function differences(wanted: WantedTensor, entry: FileTensor | undefined): readonly string[] {
   if (!entry) return [];
-  const dtype = dtypeInMemory(entry);
+  const dtype = dtypeInMemory(entry, wanted.dtype);
   if (shapeText(entry.shape) === shapeText(wanted.shape) && dtype === wanted.dtype) return [];
   return [`${nameText(wanted)} is ${entry.type}${shapeText(entry.shape)}, the tree has ${typeText(wanted)}`];
 }

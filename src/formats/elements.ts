@@ -1,6 +1,6 @@
 /**
- * @file Elements of files as elements of tensors. A type that tensors have is taken over byte by byte; narrower floats become
- * f32, which holds each of their numbers exactly; other whole numbers become i32 where they fit, and are refused where they
+ * @file Elements of files as elements of tensors. The common types are taken over byte by byte; narrower floats become
+ * f32, which holds each of their numbers exactly, unless they are wanted as they are; other whole numbers become i32 where they fit, and are refused where they
  * do not. On request the way back is the same: a file that was read is written with its types. Bytes are little-endian, as in the memory of every host that runs this.
  */
 import { grouped } from "../base/errors.ts";
@@ -49,12 +49,17 @@ function conversionOf({ name, type }: FileTensor): Conversion {
   throw badFile(`${name} has elements of type ${type}, which tensors cannot hold`, `types that can be read: ${known}`);
 }
 
-/** The element type that a tensor of a file gets. */
-export const dtypeInMemory = (tensor: FileTensor): DType => conversionOf(tensor).dtype;
+/** Whether tensors of an element type are in files what this one is: its bytes are taken over as they are. */
+const isOwn = ({ type }: FileTensor, wanted: DType | undefined): wanted is DType =>
+  wanted !== undefined && FILE_TYPE_OF[wanted] === type;
+
+/** The element type that a tensor of a file gets: the wanted one where the file has it, else one that holds its numbers. */
+export const dtypeInMemory = (tensor: FileTensor, wanted?: DType): DType =>
+  isOwn(tensor, wanted) ? wanted : conversionOf(tensor).dtype;
 
 /** The elements of a tensor from its bytes, which become the tensor's where they can. */
-export function elementsFromFile(tensor: FileTensor, bytes: Uint8Array): TypedArray {
-  const { dtype, number } = conversionOf(tensor);
+export function elementsFromFile(tensor: FileTensor, bytes: Uint8Array, wanted?: DType): TypedArray {
+  const { dtype, number } = isOwn(tensor, wanted) ? { dtype: wanted, number: null } : conversionOf(tensor);
   const count = tensor.shape.reduce((product, extent) => product * extent, 1);
   const elements = newElements(dtype, count);
   if (number === null) {
@@ -125,7 +130,9 @@ export const typesFor = (dtype: DType): readonly FileType[] => [
 /** The bytes of a tensor as a type of files: floats are rounded to the nearest, whole numbers that do not fit are refused. */
 export function bytesInFile(name: string, type: FileType, elements: TypedArray): Uint8Array {
   const narrowing = NARROWINGS[type];
-  if (!narrowing) return new Uint8Array(elements.buffer, elements.byteOffset, elements.byteLength);
+  // elements of one or two bytes have a type of files of their own
+  const isOwnType = !narrowing || elements.BYTES_PER_ELEMENT < 4;
+  if (isOwnType) return new Uint8Array(elements.buffer, elements.byteOffset, elements.byteLength);
   const { bytes, range, write } = narrowing;
   const out = new Uint8Array(elements.length * bytes);
   const view = new DataView(out.buffer);

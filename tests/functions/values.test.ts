@@ -57,6 +57,8 @@ for (const t of ["f32", "f64"] as const) {
 
 /** What the API exports besides functions from tensors to tensors; each has tests of its own. */
 const OTHERS = new Set([
+  // a function of functions: tests/autocast.test.ts
+  "autocast",
   ...["TidemarkError", "Tensor", "tensor", "compile", "plan", "spec", "specsOf", "random"],
   ...["grad", "valueAndGrad", "vjp", "jvp", "hvp", "jacobian", "hessian"],
   ...["checkpoint", "customVjp", "customJvp", "scope"],

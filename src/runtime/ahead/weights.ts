@@ -20,11 +20,12 @@ export function* weightsFrom(file: Uint8Array, params: readonly PlacedTensor[]):
     const param = params.findIndex(({ name }) => name === tensor.name);
     const place = params[param];
     if (!place) throw badFile(`the program has no place for ${tensor.name}`, "give the weights of this program");
-    const type = tensorType(dtypeInMemory(tensor), tensor.shape);
+    const type = tensorType(dtypeInMemory(tensor, place.dtype), tensor.shape);
     if (!sameType(type, place)) {
       throw badFile(`${tensor.name} is ${typeText(type)}; the program has ${typeText(place)}`);
     }
-    yield { param, elements: elementsFromFile(tensor, file.subarray(start + tensor.begin, start + tensor.end)) };
+    const bytes = file.subarray(start + tensor.begin, start + tensor.end);
+    yield { param, elements: elementsFromFile(tensor, bytes, place.dtype) };
   }
 }
 
