@@ -6,10 +6,12 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { plan, type Tensor, tensor } from "../src/api/index.ts";
+import { load, plan, random, type Tensor, tensor, tree } from "../src/api/index.ts";
 import { main } from "../src/cli/main.ts";
 import { readOnnx } from "../src/exchange/onnx/index.ts";
 import { readPt2 } from "../src/exchange/pt2/index.ts";
+import { lora } from "../src/nn/index.ts";
+import { readModel } from "../src/node/index.ts";
 import { expectRecorded, expectSameBits, hasModels, MODELS } from "./support/recorded-models.ts";
 
 describe.skipIf(!hasModels)("a model of PyTorch", () => {
@@ -23,6 +25,30 @@ describe.skipIf(!hasModels)("a model of PyTorch", () => {
   ])("computes and trains as recorded: %s from %s", expectRecorded);
 
   it("has the same bits under the smallest budget", () => expectSameBits("mlp", "model.pt2"));
+});
+
+describe.skipIf(!hasModels)("adapters on models of PyTorch", () => {
+  it.each([
+    ["gpt2", "model.pt2", ["c_attn", "wte"], { "in-out": 2, table: 1 }],
+    ["vit", "model.pt2", ["q_proj", "projection"], { "out-in": 2, windows: 1 }],
+    ["lstm", "model.pt2", ["*"], { table: 1, "out-in": 3, "in-out": 2 }],
+  ] as const)("give what merged weights give: %s from %s", async (name, file, targets, uses) => {
+    const model = await readModel(join(MODELS, name, file));
+    const tuned = lora(model, { rank: 4, alpha: 8, targets });
+    const found: Record<string, number> = {};
+    for (const { use } of tuned.targets) found[use] = (found[use] ?? 0) + 1;
+    expect(found).toEqual(uses);
+    let seed = 1;
+    const adapter = tree.map((leaf) => random.normal(random.key(seed++), leaf.shape).mul(0.05), tuned.init(0));
+    const { input } = load(readFileSync(join(MODELS, name, "io.safetensors"))) as { input: Tensor };
+    const [output = ""] = model.outputs;
+    const adapted = tuned.apply(model.params, adapter, [input])[output] as Tensor;
+    const merged = model.apply(tuned.merge(model.params, adapter), [input])[output] as Tensor;
+    const plain = model.apply(model.params, [input])[output] as Tensor;
+    const largest = merged.abs().max().item();
+    expect(adapted.sub(merged).abs().max().item()).toBeLessThan(2e-6 * largest);
+    expect(adapted.sub(plain).abs().max().item()).toBeGreaterThan(1e-2 * largest);
+  });
 });
 
 describe.skipIf(!hasModels)("other exports", () => {

@@ -71,6 +71,9 @@ const BY_CODE: ReadonlyMap<number, OnnxElement> = new Map(
 /** The name of a type by its number in files; undefined for those that are not supported. */
 export const elementOf = (code: number): OnnxElement | undefined => BY_CODE.get(code);
 
+/** The number of a type in files. */
+export const codeOf = (element: OnnxElement): number => ROWS[element].code;
+
 /** The name of any type, for messages. */
 export const elementText = (code: number): string => BY_CODE.get(code) ?? OTHERS[code] ?? `number ${code}`;
 

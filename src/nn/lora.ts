@@ -249,13 +249,18 @@ function targetsOf(model: AdaptableModel<Tree, never, unknown>, options: LoraOpt
   );
   const args = inputsOf(model as never, options.input);
   const uses = args && tracedUses(model as never, params, args);
-  return weights
+  const targets = weights
     .filter(({ name }) => chosen.has(name))
-    .map(({ name, leaf }) => {
+    .flatMap(({ name, leaf }): readonly Target[] => {
       const traced = uses?.[names.indexOf(name)];
+      // positions and masks have axes too, and no product with anything
+      if (uses && traced === undefined && leaf.rank > 2) return [];
       const use = traced ?? conventional(name, leaf.rank);
-      return { path: name, use, dtype: leaf.dtype, shape: leaf.shape };
+      return [{ path: name, use, dtype: leaf.dtype, shape: leaf.shape }];
     });
+  if (targets.length > 0) return targets;
+  const summary = `lora: ${[...chosen].join(", ")} are no weights of products, convolutions or look-ups`;
+  return fail("InvalidArgument", summary, "name others");
 }
 
 function mergedWeight(weight: Tensor, use: Use, pair: LowRank, scale: number): Tensor {

@@ -16,7 +16,7 @@ import { newValue } from "../ir/graph.ts";
 import type { AnyOp } from "../ir/op.ts";
 import { elementsOf } from "../ir/type.ts";
 import { call } from "../ops/control.ts";
-import { conv } from "../ops/conv.ts";
+import { conv, convInput } from "../ops/conv.ts";
 import type { ConvAttrs } from "../ops/conv-geometry.ts";
 import { apply } from "../ops/define.ts";
 import { add } from "../ops/elementwise.ts";
@@ -148,6 +148,8 @@ const RULES: ReadonlyMap<AnyOp, Rule> = new Map<AnyOp, Rule>([
   ],
   [take, { rewrite: ofRows, use: (_, i) => (i === 0 ? "table" : undefined) }],
   [conv, { rewrite: ofWindows, use: (_, i) => (i === 1 ? "windows" : undefined) }],
+  // a transposed convolution reads the sum
+  [convInput, { rewrite: () => null, use: (_, i) => (i === 1 ? "windows" : undefined) }],
   [call, { rewrite: ofCall, views: ({ regions }, i, view) => [at(at(regions, 0).params, i), view] }],
 ]);
 

@@ -138,11 +138,6 @@ const HEAD = \``,
   { path: "src/codegen/native/prelude.ts", before: "{HEAD}", after: "{HEAD + HALVES}" },
   { path: "src/formats/npy.ts", before: '  bool: "|b1",\n', after: '  bool: "|b1",\n  x16: "<x2",\n' },
   {
-    path: "src/exchange/onnx/export-graph.ts",
-    before: "f16: 10, bf16: 16, i8: 3",
-    after: "f16: 10, bf16: 16, x16: 16, i8: 3",
-  },
-  {
     path: "src/exchange/onnx/value.ts",
     before: '    bool: "bool",\n  };',
     after: '    bool: "bool",\n    x16: "bfloat16",\n  };',

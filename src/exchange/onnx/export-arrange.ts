@@ -26,7 +26,7 @@ import {
 import { argsort, type SortAttrs } from "../../ops/sort.ts";
 import { type UnfoldAttrs, unfold } from "../../ops/window.ts";
 import type { ExportRule } from "./export-elementwise.ts";
-import { CODES, type GraphWriter, type OutAttributes } from "./export-graph.ts";
+import { BOOL, type GraphWriter, INT32, INT64, type OutAttributes } from "./export-graph.ts";
 
 /** A node whose operands are needed whole; it gives the name of the result. */
 const plain =
@@ -87,10 +87,10 @@ const truth = (kind: string): ExportRule =>
     if (axes.some((axis) => shape[axis] === 0)) {
       return w.emit("Expand", [w.scalar(output, kind === "ReduceMin" ? 1 : 0), w.parts.int64(output.shape)]);
     }
-    const numbers = w.emit("Cast", [x], { to: { int: CODES.i32 } });
+    const numbers = w.emit("Cast", [x], { to: { int: INT32 } });
     const reduced =
       axes.length === 0 ? numbers : w.emit(kind, [numbers], { keepdims: { int: 0 }, axes: { ints: axes } });
-    return w.emit("Cast", [reduced], { to: { int: CODES.bool } });
+    return w.emit("Cast", [reduced], { to: { int: BOOL } });
   });
 
 /** A list of attributes may not be empty. */
@@ -158,7 +158,7 @@ const rowsAdded: ExportRule = (w, node) => {
   if ((node.attrs as AxisAttrs).axis !== 0) return "has a form for the first axis only";
   return plain((writer, [x = "", indices = "", update = ""]) => {
     const { shape } = at(node.inputs, 1).type;
-    const long = writer.emit("Cast", [indices], { to: { int: 7 } });
+    const long = writer.emit("Cast", [indices], { to: { int: INT64 } });
     const rows = writer.reshape(long, [...shape, 1]);
     return writer.emit("ScatterND", [x, rows, update], { reduction: { text: "add" } });
   })(w, node);
@@ -217,10 +217,10 @@ export const ARRANGED: ReadonlyMap<AnyOp, ExportRule> = new Map<AnyOp, ExportRul
     argsort,
     plain((w, [given = ""], { attrs, inputs }) => {
       const { axis, descending, count } = attrs as SortAttrs;
-      const x = isBool(at(inputs, 0).type.dtype) ? w.emit("Cast", [given], { to: { int: CODES.i32 } }) : given;
+      const x = isBool(at(inputs, 0).type.dtype) ? w.emit("Cast", [given], { to: { int: INT32 } }) : given;
       const settings = { axis: { int: axis }, largest: { int: descending ? 1 : 0 }, sorted: { int: 1 } };
       const [, places = ""] = w.emitAll("TopK", [x, w.parts.int64([count])], 2, settings);
-      return w.emit("Cast", [places], { to: { int: CODES.i32 } });
+      return w.emit("Cast", [places], { to: { int: INT32 } });
     }),
   ],
   [movement.reshape, plain((w, [x = ""], { outputs }) => w.reshape(x, at(outputs, 0).type.shape))],

@@ -9,7 +9,7 @@ import { type Loop, loopOf } from "../../ir/control.ts";
 import type { Graph, Node, Value } from "../../ir/graph.ts";
 import { tensorType } from "../../ir/type.ts";
 import { isBool } from "../../kernel/dtype.ts";
-import { CODES, declared, GraphWriter, INT64, type ModelParts } from "./export-graph.ts";
+import { BOOL, declared, GraphWriter, INT32, INT64, type ModelParts } from "./export-graph.ts";
 
 /** Writes the nodes of a graph whose parameters have names already. */
 export type WriteNodes = (w: GraphWriter, graph: Graph) => void;
@@ -42,7 +42,7 @@ function bodyGraph(parts: ModelParts, outer: GraphWriter, loop: Loop, write: Wri
   const { body, carries, xs, consts, test } = loop;
   const [index, ...rest] = body.params;
   const [iteration, going] = [parts.fresh("iteration"), parts.fresh("going")];
-  const number = w.emit("Cast", [iteration], { to: { int: CODES.i32 } });
+  const number = w.emit("Cast", [iteration], { to: { int: INT32 } });
   const last = loop.reverse ? w.emit("Sub", [w.scalar(INDEX, loop.length - 1), number]) : number;
   w.set(index as Value, { name: last, shape: [] });
   const states = carries.map((_, i) => {
@@ -70,11 +70,11 @@ function bodyGraph(parts: ModelParts, outer: GraphWriter, loop: Loop, write: Wri
     next = passed(w, at(test.results, 0));
   }
   // how many iterations there were, as one more state
-  const count = { name: parts.fresh("count"), type: CODES.i32, shape: [] };
+  const count = { name: parts.fresh("count"), type: INT32, shape: [] };
   const counted = declared(w.emit("Add", [number, w.scalar(INDEX, 1)]), INDEX);
   const counters: readonly OutValue[] = [
     { name: iteration, type: INT64, shape: [] },
-    { name: going, type: CODES.bool, shape: [] },
+    { name: going, type: BOOL, shape: [] },
   ];
   const made = results.map(({ name, type }) => declared(name, type));
   const outputs = [declared(next, TRUTH), ...made.slice(0, carries.length), counted, ...made.slice(carries.length)];

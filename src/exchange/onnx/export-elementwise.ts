@@ -10,7 +10,7 @@ import * as math from "../../ops/math.ts";
 import * as remainder from "../../ops/remainder.ts";
 import { type CastAttrs, cast, stopGradient, where } from "../../ops/select.ts";
 import * as special from "../../ops/special.ts";
-import { CODES, commonShape, type GraphWriter } from "./export-graph.ts";
+import { codeFor, commonShape, type GraphWriter } from "./export-graph.ts";
 
 /** Writes a node; a text says why that is not possible. */
 export type ExportRule = (w: GraphWriter, node: Node) => string | undefined;
@@ -187,7 +187,7 @@ export const ELEMENTWISE: ReadonlyMap<AnyOp, ExportRule> = new Map<AnyOp, Export
     (w, node) => {
       const { name, shape } = w.loose(at(node.inputs, 0));
       const { dtype } = node.attrs as CastAttrs;
-      w.set(at(node.outputs, 0), { name: w.emit("Cast", [name], { to: { int: CODES[dtype] } }), shape });
+      w.set(at(node.outputs, 0), { name: w.emit("Cast", [name], { to: { int: codeFor(dtype) } }), shape });
       return undefined;
     },
   ],

@@ -2,15 +2,19 @@
  * @file A graph under construction as one of ONNX. Operators there repeat operands of extent 1 by themselves, so a value may be stored
  * narrower than it is (`Stored`): constants are scalars and broadcasts are reshapes, until something needs all elements.
  */
-import { at } from "../../base/invariant.ts";
+import { at, invariant } from "../../base/invariant.ts";
+import { codeOf } from "../../formats/onnx-tensor.ts";
 import type { ElementCode, OutAttribute, OutGraph, OutNode, OutTensor, OutValue } from "../../formats/onnx-write.ts";
 import type { Value } from "../../ir/graph.ts";
 import { elementsOf, type Shape, sameShape, type TensorType } from "../../ir/type.ts";
 import { type DType, elementWriter, newElements } from "../../kernel/dtype.ts";
+import { elementFor } from "./value.ts";
 
-/** Element types by their numbers in files. */
-export const CODES: Readonly<Record<DType, ElementCode>> = { f32: 1, f64: 11, f16: 10, bf16: 16, i8: 3, u8: 2, i32: 6, bool: 9 };
-export const INT64: ElementCode = 7;
+/** The number of an element type in files. */
+export const codeFor = (dtype: DType): ElementCode => codeOf(elementFor(dtype, "int32"));
+export const INT64: ElementCode = codeOf("int64");
+/** What conversions to numbers of positions and truths give. */
+export const [INT32, BOOL]: readonly [ElementCode, ElementCode] = [codeOf("int32"), codeOf("bool")];
 
 /** A name, and the shape that it has: that of the value, or one that broadcasts to it. */
 export interface Stored {
@@ -49,7 +53,7 @@ export class ModelParts {
   /** Numbers of an element type. */
   numbers(dtype: DType, values: readonly number[], shape: Shape): string {
     const key = `${dtype}:${shape.join()}:${values.map((value) => (Object.is(value, -0) ? "-0" : value)).join()}`;
-    return this.#constant(key, CODES[dtype], shape, () => {
+    return this.#constant(key, codeFor(dtype), shape, () => {
       const elements = newElements(dtype, values.length);
       elements.set(values.map(elementWriter(dtype)));
       return new Uint8Array(elements.buffer);
@@ -107,7 +111,7 @@ export class GraphWriter {
   /** As it is stored, perhaps narrower; inner graphs see the names of outer ones. */
   loose(value: Value): Stored {
     const found = this.#stored.get(value) ?? this.#outer?.loose(value);
-    if (!found) throw new Error(`value ${value.name ?? value.id} has no name`);
+    invariant(found, () => `value ${value.name ?? value.id} has no name`);
     return found;
   }
 
@@ -149,4 +153,8 @@ export function commonShape(shapes: readonly Shape[]): Shape {
 }
 
 /** A value as graphs declare it. */
-export const declared = (name: string, { dtype, shape }: TensorType): OutValue => ({ name, type: CODES[dtype], shape });
+export const declared = (name: string, { dtype, shape }: TensorType): OutValue => ({
+  name,
+  type: codeFor(dtype),
+  shape,
+});

@@ -17,7 +17,7 @@ import { leafPaths, type Tree } from "../../trace/tree.ts";
 import { ARRANGED } from "./export-arrange.ts";
 import { bodyOf, writeControl, writeOut } from "./export-control.ts";
 import { ELEMENTWISE, type ExportRule } from "./export-elementwise.ts";
-import { CODES, declared, GraphWriter, ModelParts } from "./export-graph.ts";
+import { codeFor, declared, GraphWriter, ModelParts } from "./export-graph.ts";
 
 /** What Debian's and older runtimes know; all operators that are written exist in it. */
 const OPSET = 17;
@@ -94,14 +94,14 @@ export function exportOnnx<A extends readonly Tree[], R>(fn: (...args: A) => R, 
     w.set(param, { name, shape: type.shape });
     if (isSpec(tensor)) return [declared(name, type)];
     if (!used.has(param)) return [];
-    parts.initializer({ name, type: CODES[type.dtype], shape: type.shape, bytes: bytesOfTensor(tensor) });
+    parts.initializer({ name, type: codeFor(type.dtype), shape: type.shape, bytes: bytesOfTensor(tensor) });
     return [];
   });
   traced.captures.forEach(({ tensor }, i) => {
     const name = parts.fresh("constant");
     const { dtype, shape } = tensor;
     w.set(at(graph.params, flat.tensors.length + i), { name, shape });
-    parts.initializer({ name, type: CODES[dtype], shape, bytes: bytesOfTensor(tensor) });
+    parts.initializer({ name, type: codeFor(dtype), shape, bytes: bytesOfTensor(tensor) });
   });
   const refusals: Refusals = new Map();
   writeNodes(w, graph, refusals);
