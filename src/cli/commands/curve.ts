@@ -5,8 +5,11 @@
  *   planners that aim at bytes (auto, look-ahead, chain)     the requested number of budgets, at equal ratios
  *   rules (every-k, sqrt, selective, …)                      their Pareto-optimal plans
  *
+ * With --lossy also plans in which residuals are kept in few bits: all of them, and fewer than all.
+ *
  * Only `auto` and `binomial` decide about loops; each plan lists what its loops keep.
  */
+import { lossyRequest } from "../../api/lossy-options.ts";
 import { formatBytes } from "../../base/bytes.ts";
 import type { ProgramPlans } from "../../compiler/assemble.ts";
 import type { PlannedProgram } from "../../compiler/assembler.ts";
@@ -19,7 +22,7 @@ import { type MergedPlan, mergedPlans } from "../../view/frontier.ts";
 import { loopForms } from "../../view/loop-text.ts";
 import { type Arguments, type Command, type Io, integerOption, writeJson } from "../command.ts";
 import { loadProgram } from "../load.ts";
-import { plansOfLoaded, progressTo, recomputed } from "../plan-figures.ts";
+import { LOSSY_OPTION, lossyOf, plansOfLoaded, progressTo, recomputed } from "../plan-figures.ts";
 import { PROGRESS_OPTION } from "../progress.ts";
 import { strategiesOption } from "../strategies-option.ts";
 import { TARGET_OPTIONS, targetFor, targetSettings } from "../target-settings.ts";
@@ -107,6 +110,15 @@ async function run(args: Arguments, io: Io): Promise<void> {
     for (const { budgetBytes, plan } of plans.curve(name, count)) points.push(pointOf(budgetBytes, plan, name));
     io.err(`${name}: ${((performance.now() - began) / 1000).toFixed(1)} s\n`);
   }
+  const lossy = lossyRequest("--lossy", lossyOf(args));
+  if (lossy) {
+    doing = "rounded residuals";
+    const began = performance.now();
+    for (const { budgetBytes, plan } of plans.lossyForms(lossy).curve(count)) {
+      points.push(pointOf(budgetBytes, plan, `${plan.strategy}, rounded`));
+    }
+    io.err(`rounded: ${((performance.now() - began) / 1000).toFixed(1)} s\n`);
+  }
   const floorBytes = plans.floorBytes();
   const merged = mergedPlans(points);
   if (!args.has("json")) return io.out(curveText(merged, storeAll, floorBytes));
@@ -132,6 +144,7 @@ export const curve: Command = {
   options: {
     points: { value: "N", help: "number of budgets for strategies that take one; default: 10" },
     strategies: { value: "A,B,…", help: `some of ${STRATEGY_NAMES.join(", ")}; default: all but optimal` },
+    lossy: LOSSY_OPTION,
     ...TARGET_OPTIONS,
     json: { help: "print one line of JSON" },
     ...PROGRESS_OPTION,
