@@ -82,7 +82,7 @@ export function spirals(points = 256): Model {
       const stream = step < 0 ? 7 : 100 + seed;
       const rows = Array.from({ length: points }, (_, i) => {
         const n = 3 * (step * points + i);
-        const [t, arm] = [0.25 + 2.5 * noise(stream, n), Math.floor(3 * noise(stream, n + 1))];
+        const [t, arm] = [0.2 + 1.1 * noise(stream, n), Math.floor(3 * noise(stream, n + 1))];
         const angle = 2 * Math.PI * (t + arm / 3) + 0.25 * (noise(stream, n + 2) - 0.5);
         return { at: [t * Math.cos(angle), t * Math.sin(angle)], arm };
       });

@@ -7,11 +7,17 @@ import { trained } from "./training.ts";
 const steps = Number(process.argv[2] ?? 300);
 const SEEDS = [1, 2, 3];
 
+/** Rows of embeddings, else neurons. */
+const blocks = (path: string, shape: readonly number[]): readonly number[] => {
+  if (/token|place/.test(path)) return [shape[0] ?? 1, 1];
+  return shape.map((extent, axis) => (axis > 0 && axis === shape.length - 1 ? extent : 1));
+};
+
 const OPTIMIZERS: readonly (readonly [string, optim.Optimizer])[] = [
   ["adamw", optim.adamw({ lr: 3e-3 })],
   ["adamw8bit", optim.adamw8bit({ lr: 3e-3 })],
-  ["adamMini", optim.adamMini({ lr: 3e-3, weightDecay: 0.01 })],
-  ["galore, rank 16, scale 1", optim.galore({ lr: 3e-3, rank: 16, every: 50, scale: 1, weightDecay: 0.01 })],
+  ["adamMini", optim.adamMini({ lr: 3e-3, weightDecay: 0.01, blocks })],
+  ["galore, rank 32", optim.galore({ lr: 6e-3, rank: 32, every: 50, scale: 1, weightDecay: 0.01 })],
 ];
 
 console.log(

@@ -34,7 +34,7 @@ export interface Residual {
   /** Whether every gradient is linear in it, as far as it is read from few bits. */
   readonly linear: boolean;
   /**
-   * Readers that are not linear in it, and for which it is computed again, from other residuals: of gelu(x), products read what is
+   * Readers that are not linear in it, and for which it is recomputed from other residuals: of gelu(x), products read what is
    * rounded, and gelu's own derivative computes it from x.
    */
   readonly repeatedFor: readonly Node[];
