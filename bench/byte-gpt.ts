@@ -1,5 +1,5 @@
 /**
- * @file Two small models for measurements of training: a GPT over the bytes of this repository's documents, and a network that classifies
+ * @file Two small models for measurements of training: a GPT over the bytes of this repository's first fifty decisions, and a network that classifies
  * points of spirals. Both are functions of a seed; data are the same for all seeds.
  */
 import { readdirSync, readFileSync } from "node:fs";
@@ -34,8 +34,8 @@ export interface GptSizes {
 const SIZES: GptSizes = { width: 64, heads: 4, blocks: 2, length: 64, sequences: 16 };
 
 export function byteGpt({ width, heads, blocks, length, sequences }: GptSizes = SIZES): Model {
-  const folder = new URL("../../docs/", import.meta.url);
-  const files = readdirSync(folder).filter((name) => name.endsWith(".md"));
+  const folder = new URL("../../docs/decisions/", import.meta.url);
+  const files = readdirSync(folder).filter((name) => /^00[0-4]/.test(name));
   const text = files.sort().flatMap((name) => [...readFileSync(new URL(name, folder))]);
   const held = Math.floor(text.length * 0.9);
   const token = nn.embedding(256, width);

@@ -1,5 +1,6 @@
 /** @file Residuals kept in few bits: which values, what they cost, that bits depend on the choice alone, and what is refused. */
 import { describe, expect, it } from "vitest";
+import type { Deviation } from "../src/api/deviation.ts";
 import {
   compile,
   gelu,
@@ -15,6 +16,8 @@ import type { LossyOptions } from "../src/api/lossy-options.ts";
 import type { PlanningOptions } from "../src/api/request.ts";
 import { ROUNDED_BITS } from "../src/ops/rounding.ts";
 import { expectedError } from "../src/plan/rounded.ts";
+import { tidemark } from "./support/command.ts";
+import { lastLine } from "./support/outcome.ts";
 
 const WIDTH = 64;
 const BATCH = 256;
@@ -139,5 +142,28 @@ describe("what is refused", () => {
     expect(asked({ residuals: { lineal: 4 } })).toThrow("lineal");
     expect(asked({ residuals: "auto", seed: 0.5 })).toThrow("lossy.seed is 0.5");
     expect(() => lossyDeviation(step, {})).toThrow("lossy is not given");
+  });
+});
+
+describe("the command line", () => {
+  it("plans and measures rounded values", async () => {
+    const figures = lastLine((await tidemark("plan", "mlp", "--lossy", "linear=4,rest=8", "--json")).out);
+    expect(figures.lossy).toContainEqual(expect.objectContaining({ form: "8 bits", linear: false }));
+    expect(figures.gradientBytes).toEqual(expect.any(Number));
+    const bench = await tidemark("bench", "mlp", "--lossy", "linear=8,rest=8", "--deviation", "--steps", "1", "--json");
+    const { values, results } = lastLine(bench.out).deviation as Deviation;
+    expect(values.length).toBeGreaterThan(0);
+    expect(Math.min(...results.map(({ cosine }) => cosine))).toBeGreaterThan(0.9);
+  });
+
+  it.each([
+    ["rest=4", "below 8 bits training fails"],
+    ["linear=3", "lossy.residuals.linear is 3"],
+    ["half=4", "--lossy half=4"],
+    ["linear", "--lossy linear"],
+  ])("refuses --lossy %s", async (spec, message) => {
+    const { code, err } = await tidemark("plan", "mlp", "--lossy", spec);
+    expect(code).toBe(1);
+    expect(err).toContain(message);
   });
 });
