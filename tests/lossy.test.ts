@@ -1,5 +1,6 @@
 /** @file Residuals kept in few bits: which values, what they cost, that bits depend on the choice alone, and what is refused. */
 import { describe, expect, it } from "vitest";
+import type { Deviation } from "../src/api/deviation.ts";
 import {
   compile,
   gelu,
@@ -12,8 +13,11 @@ import {
   valueAndGrad,
 } from "../src/api/index.ts";
 import type { LossyOptions } from "../src/api/lossy-options.ts";
+import type { PlanningOptions } from "../src/api/request.ts";
 import { ROUNDED_BITS } from "../src/ops/rounding.ts";
 import { expectedError } from "../src/plan/rounded.ts";
+import { tidemark } from "./support/command.ts";
+import { lastLine } from "./support/outcome.ts";
 
 const WIDTH = 64;
 const BATCH = 256;
@@ -80,20 +84,18 @@ describe("residuals in few bits", () => {
     expect(numbers(compile(step, { lossy: { ...both, seed: 1 } })(weights, x))).not.toEqual(expected);
   });
 
-  it("are chosen for a budget, as few as it needs, and not where recomputing takes less time", () => {
-    const whole = plan(step)(...specs);
-    const all = plan(step, { lossy: both })(...specs);
-    expect(all.arenaBytes).toBeLessThan(0.6 * whole.arenaBytes);
-    const budgets = [0.9, 0.75].map((share) => Math.floor(whole.arenaBytes * share));
-    for (const memory of budgets) {
-      const [lossless, lossy] = [
-        plan(step, { memory })(...specs),
-        plan(step, { memory, lossy: { residuals: "auto" } })(...specs),
-      ];
-      expect(lossy.arenaBytes).toBeLessThanOrEqual(memory);
-      expect(lossy.predictedMs).toBeLessThanOrEqual(lossless.predictedMs * 1.001);
-      expect(lossy.lossy.length).toBeLessThan(all.lossy.length);
-    }
+  it("are chosen for a budget where recomputing takes longer, and not where it does not", () => {
+    const wide = [Array.from({ length: 6 }, () => spec([512, 512])), spec([1024, 512])] as const;
+    const figures = (options: PlanningOptions) => plan(step, options)(...wide);
+    const [whole, all] = [figures({}), figures({ lossy: both })];
+    expect(all.arenaBytes).toBeLessThan(0.7 * whole.arenaBytes);
+    const memory = Math.floor(0.6 * whole.arenaBytes);
+    const [lossless, rounded] = [figures({ memory }), figures({ memory, lossy: { residuals: "auto" } })];
+    expect(rounded.arenaBytes).toBeLessThanOrEqual(memory);
+    expect(rounded.predictedMs).toBeLessThan(lossless.predictedMs);
+    expect(rounded.lossy.length).toBeGreaterThan(0);
+    const ample = figures({ memory: whole.arenaBytes, lossy: { residuals: "auto" } });
+    expect(ample.lossy).toEqual([]);
   });
 
   it("are measured: errors of values near those expected, gradients near the exact ones", () => {
@@ -140,5 +142,28 @@ describe("what is refused", () => {
     expect(asked({ residuals: { lineal: 4 } })).toThrow("lineal");
     expect(asked({ residuals: "auto", seed: 0.5 })).toThrow("lossy.seed is 0.5");
     expect(() => lossyDeviation(step, {})).toThrow("lossy is not given");
+  });
+});
+
+describe("the command line", () => {
+  it("plans and measures rounded values", async () => {
+    const figures = lastLine((await tidemark("plan", "mlp", "--lossy", "linear=4,rest=8", "--json")).out);
+    expect(figures.lossy).toContainEqual(expect.objectContaining({ form: "8 bits", linear: false }));
+    expect(figures.gradientBytes).toEqual(expect.any(Number));
+    const bench = await tidemark("bench", "mlp", "--lossy", "linear=8,rest=8", "--deviation", "--steps", "1", "--json");
+    const { values, results } = lastLine(bench.out).deviation as Deviation;
+    expect(values.length).toBeGreaterThan(0);
+    expect(Math.min(...results.map(({ cosine }) => cosine))).toBeGreaterThan(0.9);
+  });
+
+  it.each([
+    ["rest=4", "below 8 bits training fails"],
+    ["linear=3", "lossy.residuals.linear is 3"],
+    ["half=4", "--lossy half=4"],
+    ["linear", "--lossy linear"],
+  ])("refuses --lossy %s", async (spec, message) => {
+    const { code, err } = await tidemark("plan", "mlp", "--lossy", spec);
+    expect(code).toBe(1);
+    expect(err).toContain(message);
   });
 });

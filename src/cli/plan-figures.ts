@@ -37,14 +37,16 @@ import { PRODUCTS_OPTIONS } from "./products-option.ts";
 import { SPILL_OPTION, type SpillSettings, spillOf, withLink } from "./spill.ts";
 import { argumentsOf, TARGET_OPTIONS, type TargetSettings, targetFor, targetSettings } from "./target-settings.ts";
 
+export const LOSSY_OPTION: OptionSpec = {
+  value: "SPEC",
+  help: "what may be kept in few bits: auto, or linear=4,rest=8; also seed=N. Results change (docs/lossy.md)",
+};
+
 export const MEMORY_OPTIONS = {
   budget: { value: "SIZE", help: "limit on the arena: 64MiB, 1.5GB, 4096; or min, the smallest arena" },
   "max-slowdown": { value: "X", help: "the smallest arena at X times the predicted time: 1.3" },
   strategy: { value: "NAME", help: `how to choose what to recompute: ${STRATEGY_NAMES.join(", ")}; default: auto` },
-  lossy: {
-    value: "SPEC",
-    help: "what may be kept in few bits: auto, or linear=4,rest=8; also seed=N. Results change (docs/lossy.md)",
-  },
+  lossy: LOSSY_OPTION,
   segments: { value: "LEVEL", help: `where segments may be cut: ${LEVELS.join(", ")}; default: operation` },
 } as const satisfies Record<string, OptionSpec>;
 

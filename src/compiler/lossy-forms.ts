@@ -24,7 +24,7 @@ import {
   withRounded,
 } from "../passes/rounded-residuals.ts";
 import { type Candidate, UNREACHED } from "../plan/budget/budget-levels.ts";
-import { isSmaller } from "../plan/budget/family.ts";
+import { isSmaller, type PlanFamily } from "../plan/budget/family.ts";
 import { auto, strategyNamed } from "../plan/recompute/strategies.ts";
 import type { PlannedProgram } from "./assembler.ts";
 import { candidateOf, type PlanTools } from "./candidate.ts";
@@ -90,6 +90,13 @@ export class LossyForms {
   /** Every residual rounded. */
   get all(): GraphPlans {
     return this.#form(this.#residuals.length);
+  }
+
+  /** Plans from nothing rounded to everything, and with everything rounded those that recompute too. */
+  curve(points: number): ReturnType<PlanFamily<PlannedProgram>["curve"]> {
+    const counts = Array.from({ length: points }, (_, i) => Math.round((i * this.#residuals.length) / (points - 1)));
+    const forms = [...new Set(counts)].map((count) => ({ budgetBytes: null, plan: this.#form(count).base }));
+    return [...forms, ...this.all.family(auto).curve(points)];
   }
 
   /** The plan of a request; where there is none, the smallest. */

@@ -7,7 +7,7 @@ import type { DType } from "../kernel/dtype.ts";
 import type { Node, Value } from "./graph.ts";
 import type { Attrs } from "./op.ts";
 import type { StripForms } from "./strips.ts";
-import type { Shape } from "./type.ts";
+import type { Shape, TensorType } from "./type.ts";
 
 export interface OpFacts<A> {
   /** Every element is this number, before it is stored. */
@@ -28,6 +28,8 @@ export interface OpFacts<A> {
    * the expected results are the exact ones.
    */
   readonly linearIn?: readonly number[];
+  /** Every element of the result is a whole number from 0 up and below this. */
+  below?(attrs: A, inputs: readonly TensorType[]): number;
   /** It keeps its first input in few bits: how many, what the input is called, and whether gradients are linear in it. */
   rounds?(attrs: A): RoundedForm;
   /** The result is the product of its two inputs. */

@@ -38,6 +38,7 @@ function ordered(a: number, b: number): number {
 /** y[a, r, b] is the number along the axis of the element that is in place r of its row in order. */
 export const argsort: OpDef<SortAttrs> = defineOp<SortAttrs>({
   name: "argsort",
+  facts: { below: ({ axis }, [x]) => x?.shape[axis] ?? 0 },
   batch: leading(axisBehind),
   defaults: { descending: false },
   infer(inputs, { axis, count }) {
@@ -115,6 +116,7 @@ function countBefore(c: LowerContext<SearchAttrs>, at: Position): Expr {
 /** Where in rows that are in order values belong: before those equal to them, with `right` behind them. NaN is above all numbers. */
 export const searchsorted: OpDef<SearchAttrs> = defineOp<SearchAttrs>({
   name: "searchsorted",
+  facts: { below: (_, [sorted]) => (sorted?.shape.at(-1) ?? 0) + 1 },
   batch: {
     kind: "general",
     apply(b, site) {

@@ -21,6 +21,7 @@ import { bytesOf, isFloat } from "../kernel/dtype.ts";
 import { sum } from "../ops/broadcast.ts";
 import { square, sub } from "../ops/elementwise.ts";
 import { groupMax, groupMin, packGroups, roundedBytes, unpackGroups } from "../ops/rounding.ts";
+import { isForward, LateReaders } from "./late-readers.ts";
 import { LateReads } from "./late-reads.ts";
 import { type Place, placeOf } from "./packing.ts";
 import { isView, LEAST_SAVED } from "./predicates.ts";
@@ -33,7 +34,7 @@ export interface Residual {
   /** Whether every gradient is linear in it, as far as it is read from few bits. */
   readonly linear: boolean;
   /**
-   * Readers that are not linear in it, and for which it is computed again, from other residuals: of gelu(x), products read what is
+   * Readers that are not linear in it, and for which it is recomputed from other residuals: of gelu(x), products read what is
    * rounded, and gelu's own derivative computes it from x.
    */
   readonly repeatedFor: readonly Node[];
@@ -50,27 +51,11 @@ export interface RoundedResidual extends Residual {
 
 const isPointwise = ({ op: { lower } }: Node): boolean => lower.kind === "map" && lower.pointwise === true;
 
-const isForward = ({ phase, replay }: Node): boolean => phase === "forward" || replay > 0;
-
 class Reads {
   readonly #users: ReadonlyMap<Value, readonly Use[]>;
 
   constructor(graph: Graph) {
     this.#users = usersOf(graph);
-  }
-
-  /** Nodes of the backward pass that read a value, itself or through views of the forward pass; null if it has to stay as it is. */
-  late(value: Value, replay: number): readonly Node[] | null {
-    const found: Node[] = [];
-    for (const { node } of this.#users.get(value) ?? []) {
-      if (isForward(node) && node.replay !== replay) return null;
-      if (isForward(node) && !isView(node)) continue;
-      if (node.regions.length > 0 || node.phase === "update") return null;
-      const own = isForward(node) ? this.late(resultOf(node), replay) : [node];
-      if (own === null) return null;
-      found.push(...own);
-    }
-    return found;
   }
 
   /**
@@ -103,6 +88,7 @@ class Reads {
 /** The residuals of a graph that may be kept in few bits, in its order. */
 export function residualsOf(graph: Graph): readonly Residual[] {
   const reads = new Reads(graph);
+  const readers = new LateReaders(graph);
   const returned = new Set(graph.results);
   const there = new Set(graph.params);
   return graph.nodes.flatMap((node, id): readonly Residual[] => {
@@ -110,7 +96,7 @@ export function residualsOf(graph: Graph): readonly Residual[] {
     const value = resultOf(node);
     const bytes = byteLength(value.type);
     if (!isFloat(value.type.dtype) || bytes < LEAST_SAVED || returned.has(value)) return [];
-    const late = reads.late(value, node.replay);
+    const late = readers.of(value, node.replay);
     if (!late || late.length === 0) return [];
     const linearly = new Set(late.filter((reader) => reads.isLinear(value, new Set([reader]))));
     const others = late.filter((reader) => !linearly.has(reader));

@@ -5,7 +5,7 @@
  *   c = gt(h, 0);  y = where(c, h, …);  z = matmul(h, w)      h is kept for the weights: backward recomputes c
  *   y = gelu(x)                                               backward reads x and y: it recomputes y from x
  *
- * Before that, rows between loops and their reverses (loop-residuals.ts), and versions of tensors that change
+ * Whole numbers with a known limit are kept in few bits (few-bit-numbers.ts). Before that, rows between loops and their reverses (loop-residuals.ts), and versions of tensors that change
  * (restore-versions.ts). No bit of a result changes: recomputed nodes are the same operations on the same operands.
  *
  * Replays of checkpointed calls are separate forward parts: their backward reads values of the replay.
@@ -17,6 +17,7 @@ import { byteLength, elementsOf } from "../ir/type.ts";
 import { producersOf, type Use, usersOf, withLiveNodes } from "../ir/walk.ts";
 import { graphCost } from "../ops/control.ts";
 import { isControl } from "./control-nodes.ts";
+import { withFewBits } from "./few-bit-numbers.ts";
 import { LateReads } from "./late-reads.ts";
 import { withSmallerRows } from "./loop-residuals.ts";
 import { packing, placeOf, unpacking } from "./packing.ts";
@@ -178,7 +179,8 @@ function withSmallerRegions(graph: Graph): Graph {
 }
 
 function smaller(graph: Graph): Graph {
-  return new Residuals(withRestoredVersions(withSmallerRows(withSmallerRegions(graph)))).finish();
+  const kept = new Residuals(withRestoredVersions(withSmallerRows(withSmallerRegions(graph)))).finish();
+  return withFewBits(kept);
 }
 
 /** Keeps bits of comparisons for the backward pass, and recomputes values from those that are kept. */

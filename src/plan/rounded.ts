@@ -28,7 +28,7 @@ const RANGE = 5.63;
  */
 export const expectedError = (bits: number): number => (RANGE * Math.sqrt(1 / 6)) / (2 ** bits - 1);
 
-/** Values that are rounded, each once: where one is computed again it is rounded again. */
+/** Values that are rounded, each once: where one is recomputed it is rounded again. */
 function roundings(graph: Graph): ReadonlyMap<number, { readonly form: RoundedForm; readonly node: Node }> {
   const found = new Map<number, { readonly form: RoundedForm; readonly node: Node }>();
   for (const node of allNodes(graph)) {

@@ -6,6 +6,7 @@
 
 import { createHash } from "node:crypto";
 import { compile, type ProgramInfo } from "../../api/compile.ts";
+import type { Deviation } from "../../api/deviation.ts";
 import { currentHost } from "../../api/host.ts";
 import { formatBytes } from "../../base/bytes.ts";
 import { grouped, TidemarkError } from "../../base/errors.ts";
@@ -19,6 +20,7 @@ import { storageOf, type Tensor } from "../../trace/tensor.ts";
 import { flatten } from "../../trace/tree.ts";
 import { type Arguments, type Command, type Io, integerOption, paintFor, usageError, writeJson } from "../command.ts";
 import { CONTRACT, stepResult } from "../contract.ts";
+import { deviationOf, deviationText } from "../deviation.ts";
 import { writeText } from "../files.ts";
 import { loadProgram } from "../load.ts";
 import { baselineRss, type OutsideArena, outsideArena, peakRss, residentParts } from "../memory.ts";
@@ -277,16 +279,19 @@ function roofline({ figures, planned, settings }: Measured): Roofline {
 interface Extras {
   readonly roofline: Roofline | null;
   readonly profile: Profile | null;
+  readonly deviation: Deviation | null;
 }
 
 function writeReport(io: Io, { figures, planned, settings }: Measured, extras: Extras, json: boolean): void {
-  const { roofline: roof, profile: found } = extras;
+  const { roofline: roof, profile: found, deviation } = extras;
   if (json) {
     const of = { ...(roof ? { roofline: roof } : {}), ...(found ? { profile: { ...found, plan: undefined } } : {}) };
-    writeJson(io, { ...figures, ...of });
+    writeJson(io, { ...figures, ...of, ...(deviation ? { deviation } : {}) });
     return;
   }
-  const parts = [roof && rooflineText(roof), found && profileText(found)].filter((part) => part !== null);
+  const parts = [roof && rooflineText(roof), found && profileText(found), deviation && deviationText(deviation)].filter(
+    (part) => part !== null,
+  );
   const shown = parts.length > 0 ? parts : [memoryChart(planned.plan, paintFor(io))];
   io.out(`${benchText(figures, targetOf(settings))}\n${shown.join("\n")}`);
 }
@@ -303,6 +308,9 @@ export const bench: Command = {
     },
     ...PLAN_OPTIONS,
     roofline: { help: "also measure the peak rates of products and memory, and the program's share of them" },
+    deviation: {
+      help: "with --lossy: also measure errors of rounded values, and how far results of a step are from the exact ones",
+    },
     profile: { help: "also run kernel by kernel on one thread: time, work and bytes of each" },
     "chrome-trace": { value: "FILE", help: "write that profile for chrome://tracing and Perfetto" },
     json: { help: "print one line of JSON" },
@@ -316,11 +324,15 @@ export const bench: Command = {
         "use tidemark plan, or a module",
       );
     }
+    if (args.has("deviation") && !args.has("lossy")) {
+      throw usageError("bench: --deviation without --lossy", "give --lossy linear=4,rest=8");
+    }
     const measured = await measure(loaded.program, args, io);
     const traceFile = args.value("chrome-trace");
     const profiled = args.has("profile") || traceFile !== undefined;
     const extras = {
       roofline: args.has("roofline") ? roofline(measured) : null,
+      deviation: args.has("deviation") ? deviationOf(loaded.program, measured.settings) : null,
       profile: profiled ? profile(loaded.program, measured.settings, PROFILE_SECONDS) : null,
     };
     if (extras.profile && traceFile !== undefined) writeTrace(extras.profile, traceFile);

@@ -5,8 +5,11 @@
  *   planners that aim at bytes (auto, look-ahead, chain)     the requested number of budgets, at equal ratios
  *   rules (every-k, sqrt, selective, …)                      their Pareto-optimal plans
  *
+ * With --lossy also plans in which residuals are kept in few bits: all of them, and fewer than all.
+ *
  * Only `auto` and `binomial` decide about loops; each plan lists what its loops keep.
  */
+import { lossyRequest } from "../../api/lossy-options.ts";
 import { formatBytes } from "../../base/bytes.ts";
 import { TidemarkError } from "../../base/errors.ts";
 import type { ProgramPlans } from "../../compiler/assemble.ts";
@@ -21,7 +24,7 @@ import { type MergedPlan, mergedPlans } from "../../view/frontier.ts";
 import { loopForms } from "../../view/loop-text.ts";
 import { type Arguments, type Command, type Io, integerOption, writeJson } from "../command.ts";
 import { loadProgram } from "../load.ts";
-import { plansOfLoaded, progressTo, recomputed } from "../plan-figures.ts";
+import { LOSSY_OPTION, lossyOf, plansOfLoaded, progressTo, recomputed } from "../plan-figures.ts";
 import { PRODUCTS_OPTIONS, withProducts } from "../products-option.ts";
 import { PROGRESS_OPTION } from "../progress.ts";
 import { SPILL_OPTION, spillOf, withLink } from "../spill.ts";
@@ -147,6 +150,15 @@ async function run(args: Arguments, io: Io): Promise<void> {
     doing = "plans with a file";
     points.push(...spillPoints(plans, spill, count));
   }
+  const lossy = lossyRequest("--lossy", lossyOf(args));
+  if (lossy) {
+    doing = "rounded residuals";
+    const began = performance.now();
+    for (const { budgetBytes, plan } of plans.lossyForms(lossy).curve(count)) {
+      points.push(pointOf(budgetBytes, plan, `${plan.strategy}, rounded`));
+    }
+    io.err(`rounded: ${((performance.now() - began) / 1000).toFixed(1)} s\n`);
+  }
   const floorBytes = plans.floorBytes();
   const merged = mergedPlans(points);
   if (!args.has("json")) return io.out(curveText(merged, storeAll, floorBytes));
@@ -173,6 +185,7 @@ export const curve: Command = {
     points: { value: "N", help: "number of budgets for strategies that take one; default: 10" },
     strategies: { value: "A,B,…", help: `some of ${STRATEGY_NAMES.join(", ")}; default: all but optimal` },
     ...SPILL_OPTION,
+    lossy: LOSSY_OPTION,
     ...TARGET_OPTIONS,
     ...PRODUCTS_OPTIONS,
     json: { help: "print one line of JSON" },
