@@ -53,8 +53,11 @@ function sizesIn(arg: Pt2Argument): readonly number[] | null {
   return null;
 }
 
-const firstReplaced = (sizes: readonly number[], { from, to }: Rebinding): readonly number[] =>
-  sizes.length > 1 && sizes[0] === from ? [to, ...sizes.slice(1)] : sizes;
+/** The first extent that is the batch; scalars and lists of one have none. */
+function firstReplaced(sizes: readonly number[], { from, to }: Rebinding): readonly number[] {
+  const axis = sizes.length > 1 ? sizes.indexOf(from) : -1;
+  return sizes.map((size, i) => (i === axis ? to : size));
+}
 
 /** An axis that is written out has the recorded batch; -1 stays what the operand has. */
 function expandSizes(
