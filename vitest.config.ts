@@ -25,6 +25,7 @@ export const SLOW = [
   "tests/budget-order.test.ts",
   "tests/random-lengths.test.ts",
   "tests/models-of-others-all.test.ts",
+  "tests/fit-all.test.ts",
   "tests/remat.test.ts",
   "tests/resident-memory.test.ts",
   "tests/strips-programs.test.ts",

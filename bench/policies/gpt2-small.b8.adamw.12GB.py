@@ -1,5 +1,5 @@
 # predicted peak: 11,914,998,784 bytes (torch.cuda.max_memory_allocated), 18,310,657,024 without the policy
-# 5 blocks computed again whole, 7 but for products, convolutions and attention
+# 5 blocks recomputed whole, 7 but for products, convolutions and attention
 # with torch.compile instead: torch._functorch.config.activation_memory_budget = 0.37
 from functools import partial
 

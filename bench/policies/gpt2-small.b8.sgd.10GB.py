@@ -1,5 +1,5 @@
 # predicted peak: 9,910,488,064 bytes (torch.cuda.max_memory_allocated), 17,314,352,128 without the policy
-# 9 blocks computed again whole, 3 but for products, convolutions and attention
+# 9 blocks recomputed whole, 3 but for products, convolutions and attention
 # with torch.compile instead: torch._functorch.config.activation_memory_budget = 0.27
 from functools import partial
 

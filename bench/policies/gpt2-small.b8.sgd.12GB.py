@@ -1,5 +1,5 @@
 # predicted peak: 11,926,899,712 bytes (torch.cuda.max_memory_allocated), 17,314,352,128 without the policy
-# 1 blocks computed again whole, 11 but for products, convolutions and attention
+# 1 blocks recomputed whole, 11 but for products, convolutions and attention
 # with torch.compile instead: torch._functorch.config.activation_memory_budget = 0.47
 from functools import partial
 

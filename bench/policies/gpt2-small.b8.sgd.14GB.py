@@ -1,5 +1,5 @@
 # predicted peak: 13,890,751,488 bytes (torch.cuda.max_memory_allocated), 17,314,352,128 without the policy
-# 0 blocks computed again whole, 8 but for products, convolutions and attention
+# 0 blocks recomputed whole, 8 but for products, convolutions and attention
 # with torch.compile instead: torch._functorch.config.activation_memory_budget = 0.66
 from functools import partial
 

@@ -1,5 +1,5 @@
 # predicted peak: 4,988,910,080 bytes (torch.cuda.max_memory_allocated), 5,747,833,344 without the policy
-# 0 blocks computed again whole, 12 but for products, convolutions and attention
+# 0 blocks recomputed whole, 12 but for products, convolutions and attention
 # with torch.compile instead: torch._functorch.config.activation_memory_budget = 0.87
 from functools import partial
 

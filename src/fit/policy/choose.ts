@@ -1,6 +1,6 @@
 /**
  * @file Which blocks to put under checkpointing for a budget. Cheapest first: in some blocks results of products, convolutions and attention are
- * kept and the rest is computed again; then whole blocks are. Every choice is judged by the modelled step with it (torch/step.ts).
+ * kept and the rest is recomputed; then whole blocks are. Every choice is judged by the modelled step with it (torch/step.ts).
  */
 import type { OptimizerName } from "../torch/optimizer.ts";
 import { type EagerProgram, type EagerStep, eagerStep, type RecomputedRange } from "../torch/step.ts";

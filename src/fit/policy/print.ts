@@ -11,7 +11,7 @@ const quoted = (names: readonly string[]): string => names.map((name) => JSON.st
 function heading({ before, after, whole, selective }: Policy): readonly string[] {
   return [
     `# predicted peak: ${grouped(after.peak.bytes)} bytes (torch.cuda.max_memory_allocated), ${grouped(before.peak.bytes)} without the policy`,
-    `# ${whole.length} blocks computed again whole, ${selective.length} but for products, convolutions and attention`,
+    `# ${whole.length} blocks recomputed whole, ${selective.length} but for products, convolutions and attention`,
   ];
 }
 

@@ -36,7 +36,7 @@ export interface GradNode {
   /** Gradients of the inputs from those of the outputs, which stay the caller's. Not called for parameters. */
   readonly backward: (gradients: Gradients) => Gradients;
   readonly parameter: Parameter | null;
-  /** The part of the forward pass that is computed again before this node runs. */
+  /** The part of the forward pass that is recomputed before this node runs. */
   readonly recomputed: RecomputedPart | null;
 }
 
@@ -114,7 +114,7 @@ export class Autograd {
     });
   }
 
-  /** In a part that is computed again only what its saved operations made is kept. */
+  /** In a part that is recomputed only what its saved operations made is kept. */
   #kept(saved: readonly (EagerTensor | null)[]): readonly Storage[] {
     const { made } = this.memory;
     return saved.flatMap((tensor) => {
@@ -136,7 +136,7 @@ export class Autograd {
     });
   }
 
-  /** Records a part of the forward pass that is computed again in the backward pass. */
+  /** Records a part of the forward pass that is recomputed in the backward pass. */
   recomputing<T>(part: RecomputedPart, forward: () => T): T {
     this.#first = part;
     const made = forward();

@@ -27,7 +27,7 @@ export interface EagerProgram {
   readonly storageOf: (value: string) => string;
   /** The mean of squares of all results, the cross-entropy of the first with labels, or the first result itself. */
   readonly loss: Loss;
-  /** Parts of the forward pass that are computed again in the backward pass; none by default. */
+  /** Parts of the forward pass that are recomputed in the backward pass; none by default. */
   readonly recompute?: readonly RecomputedRange[];
 }
 
