@@ -182,6 +182,19 @@ describe("tidemark fit", () => {
     expect(out).toContain("PyTorch as it is");
   });
 
+  it.runIf(hasLarge)("takes nodes of ONNX as operations of PyTorch", async () => {
+    const peakOf = async (file: string): Promise<number> => {
+      const { code, out } = await tidemark("fit", join(MODELS, "unet", file), "--points", "2", "--json");
+      expect(code).toBe(0);
+      const report = lastLine(out) as { readonly torchPeakBytes: number; readonly unknown: string[] };
+      expect(report.unknown).toEqual([]);
+      return report.torchPeakBytes;
+    };
+    const difference = (await peakOf("model.onnx")) - (await peakOf("model.pt2"));
+    // of 1.4 MiB beside the workspaces
+    expect(Math.abs(difference)).toBeLessThan(64 * 1024);
+  });
+
   it.runIf(hasLarge)("changes the batch of small exported models", async () => {
     for (const name of ["cnn", "gpt2", "lstm"]) {
       const { code, out } = await tidemark(
