@@ -418,6 +418,7 @@ describe("the command line", () => {
       "bench",
       "build",
       "curve",
+      "fit",
       "tape",
       "trace",
       "import",

@@ -2,10 +2,12 @@
 import { readFileSync } from "node:fs";
 import { basename, extname } from "node:path";
 import { TidemarkError } from "../base/errors.ts";
+import type { OnnxFunctionModel } from "../exchange/onnx/read.ts";
 import { type ExportedModel, readExported } from "../exchange/pt2/read.ts";
 import { type ConfigSizes, modelOfConfig } from "../fit/sources/configs.ts";
 import { eagerProgram } from "../fit/sources/exported.ts";
 import { graphProgram } from "../fit/sources/graph.ts";
+import { onnxProgram } from "../fit/sources/onnx.ts";
 import type { OptimizerName } from "../fit/torch/optimizer.ts";
 import type { EagerProgram, Loss } from "../fit/torch/step.ts";
 import { readModel } from "../node/models.ts";
@@ -126,7 +128,7 @@ function graphCase(loaded: Loaded, sizes: Pick<FitSettings, "floatBytes">, unkno
 }
 
 async function onnxSource(path: string, settings: FitSettings): Promise<FitSource> {
-  const model = await readModel(path);
+  const model = (await readModel(path)) as OnnxFunctionModel;
   const first = model.inputs.map(({ shape }) => shape?.[0]).find((extent) => typeof extent === "string");
   return {
     name: basename(path),
@@ -137,7 +139,12 @@ async function onnxSource(path: string, settings: FitSettings): Promise<FitSourc
       }
       const sizes = batch === undefined ? settings.sizes : { ...settings.sizes, [first as string]: batch };
       const program = programOf(model, path, { optimizer: settings.optimizer, sizes }) as AnyProgram;
-      return graphCase({ kind: "training", name: program.name, program }, settings, []);
+      return {
+        eager: onnxProgram(model, { sizes, floatBytes: settings.floatBytes }),
+        loaded: { kind: "training", name: program.name, program },
+        unknown: [],
+        model: null,
+      };
     },
   };
 }

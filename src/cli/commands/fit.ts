@@ -2,6 +2,9 @@
 import { formatBytes } from "../../base/bytes.ts";
 import { TidemarkError } from "../../base/errors.ts";
 import { largestBatch } from "../../fit/largest-batch.ts";
+import type { KeptOperation } from "../../fit/policy/blocks.ts";
+import { choosePolicy, type Policy } from "../../fit/policy/choose.ts";
+import { policyText, RECEIVERS } from "../../fit/policy/print.ts";
 import { OPTIMIZERS } from "../../fit/torch/optimizer.ts";
 import { type EagerStep, eagerStep } from "../../fit/torch/step.ts";
 import { table } from "../../plan/table.ts";
@@ -143,6 +146,32 @@ function reportText(report: FitReport): string {
   return `${[head, ...lines].join("\n")}\n`;
 }
 
+/** Prints a policy, and says where it does not reach the budget. */
+function printPolicy(args: Arguments, io: Io, at: FitCase, settings: FitSettings): void {
+  const receiver = choice(args, "policy", RECEIVERS);
+  const budget = sizeOf(args, "budget");
+  if (budget === null) throw usageError("--policy without --budget", "say what the step may take: --budget 8GB");
+  if (!at.model) throw usageError("--policy of a program without modules", "give a .pt2 file or a config.json");
+  const request = { budget, optimizer: settings.optimizer, isHalf: settings.floatBytes !== undefined };
+  const policy = choosePolicy(at.eager, { ...request, isSelective: receiver !== "megatron" });
+  const { bytes } = policy.after.peak;
+  if (args.has("json")) {
+    const modules = (blocks: Policy["whole"]) => blocks.map(({ module }) => module);
+    const saves = policy.selective.map(({ module, kept }) => ({ module, saves: kept.map(savedOf) }));
+    writeJson(io, {
+      ...{ receiver, budgetBytes: budget, torchPeakBytes: policy.before.peak.bytes, policyPeakBytes: bytes },
+      ...{ whole: modules(policy.whole), selective: saves, text: policyText(policy, receiver) },
+    });
+  } else io.out(policyText(policy, receiver));
+  if (bytes > budget) {
+    io.err(
+      `the least that checkpointing of blocks reaches is ${formatBytes(bytes)}, the budget is ${formatBytes(budget)}\n`,
+    );
+  }
+}
+
+const savedOf = ({ operation, occurrence }: KeptOperation) => ({ operation, occurrence });
+
 async function run(args: Arguments, io: Io): Promise<void> {
   const settings = settingsOf(args);
   if (args.has("batch") && args.has("size") && settings.sizes.batch !== undefined) {
@@ -152,6 +181,7 @@ async function run(args: Arguments, io: Io): Promise<void> {
   const asked = args.has("batch") ? integerOption(args, "batch", 1, { least: 1 }) : undefined;
   const budgetBytes = sizeOf(args, "budget");
   const at = source.at(asked);
+  if (args.has("policy")) return printPolicy(args, io, at, settings);
   const step = eagerStep(at.eager, settings.optimizer);
   const side = await planOrNote(() => planSide(args, io, at, budgetBytes), io);
   const report: FitReport = {
@@ -192,6 +222,10 @@ export const fit: Command = {
     optimizer: { value: "NAME", help: `${OPTIMIZERS.join(", ")}; default: adamw` },
     dtype: { value: "TYPE", help: `floats of the model: ${DTYPES.join(", ")}; default: f32` },
     budget: { value: "SIZE", help: "does it fit, and which batch does at most: 24GB" },
+    policy: {
+      value: "FOR",
+      help: `print what to recompute, as code to paste, for ${RECEIVERS.join(", ")}; with --budget`,
+    },
     dropout: { help: "for a config.json: with dropout, as while training" },
     points: { value: "N", help: "plans between keeping everything and the least; default: 6" },
     ...TARGET_OPTIONS,

@@ -22,6 +22,15 @@ export interface Program {
   readonly functions: ReadonlyMap<string, OnnxFunction>;
   readonly floats: FloatChoice;
   readonly external: ReadExternal | undefined;
+  /** Is told of every node that was followed and not folded. */
+  readonly observe?: ((followed: Followed) => void) | undefined;
+}
+
+/** A node with its operands and results. */
+export interface Followed {
+  readonly node: OnnxNode;
+  readonly inputs: readonly (Value | null)[];
+  readonly results: readonly (Value | null)[];
 }
 
 export const functionKey = (domain: string, name: string): string => `${domain}::${name}`;
@@ -106,7 +115,9 @@ export class Interpreter {
     if (!operator) return call.fail("there is no such operator", "the message on reading lists all that are missing");
     const made = operator(call);
     const list = Array.isArray(made) ? (made as readonly Result[]) : [made as Result];
-    return list.map((one, i) => valueFrom(call, one, node.outputs[i] ?? ""));
+    const results = list.map((one, i) => valueFrom(call, one, node.outputs[i] ?? ""));
+    this.#program.observe?.({ node, inputs, results });
+    return results;
   }
 
   #around(scope: Scope, frame: Frame): Surroundings {

@@ -16,7 +16,15 @@ import { FLOAT_TYPES } from "../../kernel/dtype.ts";
 import { fail, type OptionKinds, requireOptions } from "../../trace/arguments.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 import { refuseHalves } from "../shared/half-weights.ts";
-import { boundInputs, type ImportedModel, type ModelInput, requireParams, specsFor } from "../shared/model.ts";
+import {
+  type ApplyModelOptions,
+  boundInputs,
+  type ImportedModel,
+  type ModelInput,
+  type ModelInputs,
+  requireParams,
+  specsFor,
+} from "../shared/model.ts";
 import { functionKey, Interpreter, type Program } from "./interpret.ts";
 import { isSetting, operatorOf } from "./operators.ts";
 import { dtypeFor, type FloatChoice, isFloatElement, tensorFrom, Value } from "./value.ts";
@@ -80,7 +88,7 @@ interface Settings extends Omit<OnnxOptions, "floats"> {
   readonly floats: FloatChoice;
 }
 
-class OnnxFunctionModel implements ImportedModel {
+export class OnnxFunctionModel implements ImportedModel {
   readonly params: Record<string, Tensor>;
   readonly inputs: readonly ModelInput[];
   readonly outputs: readonly string[];
@@ -127,6 +135,16 @@ class OnnxFunctionModel implements ImportedModel {
   }
 
   apply(...[params, inputs, options]: Parameters<ImportedModel["apply"]>): Record<string, Tensor> {
+    const results = this.follow(params, inputs, options);
+    return Object.fromEntries(results.map((value, i) => [this.outputs[i] as string, value.tensor]));
+  }
+
+  /** The results; `observe` is told of every node. */
+  follow(
+    params: Readonly<Record<string, Tensor>>,
+    inputs: ModelInputs,
+    options?: ApplyModelOptions & Pick<Program, "observe">,
+  ): readonly Value[] {
     requireParams(this.params, params);
     const given = new Map(this.#constants);
     const put = (name: string, value: Tensor): void => {
@@ -134,9 +152,8 @@ class OnnxFunctionModel implements ImportedModel {
     };
     for (const [name, value] of boundInputs(this.inputs, inputs)) put(name, value);
     for (const name of Object.keys(this.params)) put(name, params[name] as Tensor);
-    const interpreter = new Interpreter(this.#program, options?.key ?? t.random.key(0));
-    const results = interpreter.run(this.#graph, given);
-    return Object.fromEntries(results.map((value, i) => [this.outputs[i] as string, value.tensor]));
+    const program = { ...this.#program, observe: options?.observe };
+    return new Interpreter(program, options?.key ?? t.random.key(0)).run(this.#graph, given);
   }
 
   specs(sizes: Readonly<Record<string, number>> = {}): Record<string, Tensor> {

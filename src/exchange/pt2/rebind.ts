@@ -30,7 +30,7 @@ const NEW: readonly string[] = ["full", "zeros", "ones", "empty", "new_zeros", "
 /** The node with the sizes of the new batch. */
 export function rebound(node: Pt2Node, change: Rebinding, around: Around): Pt2Node {
   const name = nameOf(node.target);
-  if (RESHAPES.includes(name)) return withSizes(node, (sizes) => reshapeSizes(node, sizes, around));
+  if (RESHAPES.includes(name)) return withSizes(node, (sizes) => reshapeSizes(node, sizes, change, around));
   if (EXPANSIONS.includes(name)) return withSizes(node, (sizes) => expandSizes(node, sizes, change, around));
   if (NEW.includes(name)) return withSizes(node, (sizes) => firstReplaced(sizes, change));
   if (name === "arange") return withEnd(node, change);
@@ -53,8 +53,11 @@ function sizesIn(arg: Pt2Argument): readonly number[] | null {
   return null;
 }
 
-const firstReplaced = (sizes: readonly number[], { from, to }: Rebinding): readonly number[] =>
-  sizes.length > 1 && sizes[0] === from ? [to, ...sizes.slice(1)] : sizes;
+/** The first extent that is the batch; scalars and lists of one have none. */
+function firstReplaced(sizes: readonly number[], { from, to }: Rebinding): readonly number[] {
+  const axis = sizes.length > 1 ? sizes.indexOf(from) : -1;
+  return sizes.map((size, i) => (i === axis ? to : size));
+}
 
 /** An axis that is written out has the recorded batch; -1 stays what the operand has. */
 function expandSizes(
@@ -83,7 +86,12 @@ function withEnd(node: Pt2Node, { from, to }: Rebinding): Pt2Node {
 }
 
 /** Sizes of a view: groups of axes that have equal numbers of elements on both sides grow by what the operand's axes grew. */
-function reshapeSizes(node: Pt2Node, sizes: readonly number[], { lookup, type }: Around): readonly number[] {
+function reshapeSizes(
+  node: Pt2Node,
+  sizes: readonly number[],
+  { from }: Rebinding,
+  { lookup, type }: Around,
+): readonly number[] {
   const operand = tensorName(node.inputs[0]?.arg) ?? "";
   const value = lookup(operand);
   const before = knownSizes(type(operand));
@@ -103,7 +111,9 @@ function reshapeSizes(node: Pt2Node, sizes: readonly number[], { lookup, type }:
     const now = value.shape.slice(firstIn, i).reduce((a, b) => a * b, 1);
     // a batch between positions and features goes with the positions: [197, 1, 768] → [197, 768]
     const isFeature = groupBefore >= 0 && before[firstIn] === 1 && i - firstIn > 1 && j - firstOut === 1;
-    const grown = isFeature ? groupBefore : firstOut;
+    // in a group, the axis that is the recorded batch grows, or else the first
+    const own = after.slice(firstOut, j).indexOf(from);
+    const grown = isFeature ? groupBefore : firstOut + Math.max(own, 0);
     if (grown < after.length && left > 0) made[grown] = ((made[grown] as number) * now) / left;
     groupBefore = firstOut;
   }

@@ -36,6 +36,20 @@ export interface GradNode {
   /** Gradients of the inputs from those of the outputs, which stay the caller's. Not called for parameters. */
   readonly backward: (gradients: Gradients) => Gradients;
   readonly parameter: Parameter | null;
+  /** The part of the forward pass that is recomputed before this node runs. */
+  readonly recomputed: RecomputedPart | null;
+}
+
+/** A part of the forward pass under `torch.utils.checkpoint`: its nodes keep nothing until the first of them runs. */
+export interface RecomputedPart {
+  readonly nodes: GradNode[];
+  /** Runs the part again. */
+  again: () => void;
+  /** Gives back what the part keeps itself: its inputs and saved results. */
+  end: () => void;
+  isDone: boolean;
+  /** Nodes that have not run yet. */
+  left: number;
 }
 
 /** A leaf whose gradient is kept. */
@@ -57,6 +71,9 @@ export interface Recorded {
 export class Autograd {
   readonly memory = new DeviceMemory();
   #sequence = 0;
+  /** The part that is being recorded for the first time, and the one that runs again, with the node it is at. */
+  #first: RecomputedPart | null = null;
+  #again: { readonly part: RecomputedPart; at: number } | null = null;
   /** What new storages are for. */
   purpose: Purpose = "activations";
 
@@ -81,21 +98,64 @@ export class Autograd {
   /** Makes outputs differentiable, where an input is. */
   record({ name, inputs, outputs, saved = [], backward }: Recorded): void {
     if (!inputs.some((input) => this.needsGradient(input))) return;
-    const kept = saved.flatMap((tensor) => (tensor ? [this.memory.retain(tensor.storage)] : []));
+    if (this.#again) {
+      this.#recordAgain(outputs, saved);
+      return;
+    }
+    const kept = this.#kept(saved);
     const next = inputs.map((input) => input?.edge ?? null);
     const node: GradNode = {
       ...{ name, next, backward, outputs: outputs.length },
-      ...{ saved: kept, sequence: this.#sequence++, parameter: null },
+      ...{ saved: kept, sequence: this.#sequence++, parameter: null, recomputed: this.#first },
     };
+    this.#first?.nodes.push(node);
     outputs.forEach((output, index) => {
       if (output.isFloat) output.edge = { node, index };
     });
   }
 
+  /** In a part that is recomputed only what its saved operations made is kept. */
+  #kept(saved: readonly (EagerTensor | null)[]): readonly Storage[] {
+    const { made } = this.memory;
+    return saved.flatMap((tensor) => {
+      if (!tensor || (this.#first && !made?.has(tensor.storage))) return [];
+      return [this.memory.retain(tensor.storage)];
+    });
+  }
+
+  /** The node of the first time gets what it has to read. */
+  #recordAgain(outputs: readonly EagerTensor[], saved: readonly (EagerTensor | null)[]): void {
+    const again = this.#again as { readonly part: RecomputedPart; at: number };
+    const node = again.part.nodes[again.at++];
+    if (!node) return;
+    const { isSkipping } = this.memory;
+    const read = saved.flatMap((tensor) => (tensor && !(isSkipping && !tensor.storage.block) ? [tensor.storage] : []));
+    node.saved = [...node.saved, ...read.map((storage) => this.memory.retain(storage))];
+    outputs.forEach((output, index) => {
+      if (output.isFloat) output.edge = { node, index };
+    });
+  }
+
+  /** Records a part of the forward pass that is recomputed in the backward pass. */
+  recomputing<T>(part: RecomputedPart, forward: () => T): T {
+    this.#first = part;
+    const made = forward();
+    this.#first = null;
+    part.left = part.nodes.length;
+    return made;
+  }
+
+  #runAgain(part: RecomputedPart): void {
+    part.isDone = true;
+    this.#again = { part, at: 0 };
+    part.again();
+    this.#again = null;
+  }
+
   parameter(tensor: EagerTensor): Parameter {
     const parameter: Parameter = { tensor, gradient: null };
     const node: GradNode = {
-      ...{ name: "AccumulateGrad", next: [], outputs: 1, saved: [], parameter },
+      ...{ name: "AccumulateGrad", next: [], outputs: 1, saved: [], parameter, recomputed: null },
       sequence: Number.POSITIVE_INFINITY,
       backward: () => [],
     };
@@ -134,10 +194,16 @@ export class Autograd {
   }
 
   #run(node: GradNode, gradients: Gradients): Gradients {
+    const { recomputed } = node;
+    if (recomputed && !recomputed.isDone) this.#runAgain(recomputed);
     const made = gradients.some((gradient) => gradient) ? node.backward(gradients) : [];
     for (const gradient of gradients) if (gradient) this.release(gradient);
     for (const storage of node.saved) this.memory.release(storage);
     node.saved = [];
+    if (recomputed) {
+      recomputed.left -= 1;
+      if (recomputed.left === 0) recomputed.end();
+    }
     return made;
   }
 

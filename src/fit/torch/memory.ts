@@ -44,6 +44,8 @@ export class DeviceMemory {
   readonly #allocator = new CachingAllocator();
   readonly #live = noBytes();
   #peak: Peak = { bytes: 0, byPurpose: noBytes(), at: "" };
+  /** Where set, new storages are noted in it. */
+  made: Set<Storage> | null = null;
   /** What the step is doing, for the report of the peak. */
   at = "";
 
@@ -64,12 +66,17 @@ export class DeviceMemory {
     this.#note();
   }
 
+  /** While set, storages are made without memory: their operations do not run. */
+  isSkipping = false;
+
   allocate(bytes: number, purpose: Purpose): Storage {
-    if (bytes === 0) return new Storage(0, null, purpose);
+    if (bytes === 0 || this.isSkipping) return new Storage(0, null, purpose);
     const block = this.#allocator.allocate(bytes);
     this.#live[purpose] += block.size;
     this.#note();
-    return new Storage(bytes, block, purpose);
+    const storage = new Storage(bytes, block, purpose);
+    this.made?.add(storage);
+    return storage;
   }
 
   retain(storage: Storage): Storage {

@@ -4,10 +4,10 @@
  */
 import type { InputKind, Pt2Node, Pt2Program } from "../../formats/pt2-program.ts";
 import { tensorName } from "../../formats/pt2-program.ts";
-import { Autograd, type EagerTensor, type Parameter } from "./autograd.ts";
+import { Autograd, type EagerTensor, type Parameter, type RecomputedPart } from "./autograd.ts";
 import { Call, type CallContext, type EagerType, outputNames } from "./call.ts";
 import { contiguousStrides } from "./layout.ts";
-import { lastReads } from "./lifetimes.ts";
+import { lastReads, namesIn } from "./lifetimes.ts";
 import type { Peak, Purpose } from "./memory.ts";
 import { Optimizer, type OptimizerName } from "./optimizer.ts";
 import { ruleOf } from "./rules/all.ts";
@@ -27,6 +27,15 @@ export interface EagerProgram {
   readonly storageOf: (value: string) => string;
   /** The mean of squares of all results, the cross-entropy of the first with labels, or the first result itself. */
   readonly loss: Loss;
+  /** Parts of the forward pass that are recomputed in the backward pass; none by default. */
+  readonly recompute?: readonly RecomputedRange[];
+}
+
+/** Nodes from `start` up to `end`, of which some keep their results. */
+export interface RecomputedRange {
+  readonly start: number;
+  readonly end: number;
+  readonly saved: ReadonlySet<number>;
 }
 
 export interface EagerStep {
@@ -111,22 +120,96 @@ class Run {
     g.purpose = "activations";
   }
 
-  forward(): EagerTensor {
-    const { program } = this.#of;
-    const values = new Map<string, EagerTensor>();
-    const around: CallContext = {
+  #around(values: ReadonlyMap<string, EagerTensor>): CallContext {
+    return {
       autograd: this.#g,
       tensor: (name) => values.get(name) ?? this.#given.get(name),
       number: this.#of.number,
       type: this.#of.type,
     };
-    program.nodes.forEach((node, i) => {
-      this.#node(node, values, around);
-      for (const name of this.#lastReads[i] ?? []) this.#drop(values, name);
-    });
+  }
+
+  forward(): EagerTensor {
+    const { program } = this.#of;
+    const values = new Map<string, EagerTensor>();
+    const around = this.#around(values);
+    const ranges = new Map((this.#of.recompute ?? []).map((range) => [range.start, range]));
+    for (let i = 0; i < program.nodes.length; i++) {
+      const range = ranges.get(i);
+      if (range) this.#checkpointed(range, values, around);
+      else this.#at(i, values, around);
+      if (range) i = range.end - 1;
+    }
     const loss = this.#loss(around);
     for (const name of [...values.keys()]) this.#drop(values, name);
     return loss;
+  }
+
+  #at(i: number, values: Map<string, EagerTensor>, around: CallContext): void {
+    this.#node(this.#of.program.nodes[i] as Pt2Node, values, around);
+    for (const name of this.#lastReads[i] ?? []) this.#drop(values, name);
+  }
+
+  /** A part under `torch.utils.checkpoint`: its inputs are kept, and results of saved operations. */
+  #checkpointed({ start, end, saved }: RecomputedRange, values: Map<string, EagerTensor>, around: CallContext): void {
+    const g = this.#g;
+    const nodes = this.#of.program.nodes.slice(start, end);
+    const reads = new Set(nodes.flatMap(({ inputs }) => inputs.flatMap(({ arg }) => namesIn(arg))));
+    const held = [...reads].flatMap((name) => {
+      const tensor = values.get(name);
+      return tensor ? [[name, { ...g.view(tensor), edge: tensor.edge }] as const] : [];
+    });
+    const results = new Map<number, readonly EagerTensor[]>();
+    const part: RecomputedPart = {
+      nodes: [],
+      isDone: false,
+      left: 0,
+      again: () => this.#runAgain({ start, end, saved }, held, results),
+      end: () => {
+        for (const [, tensor] of held) g.release(tensor);
+        for (const tensor of [...results.values()].flat()) g.release(tensor);
+      },
+    };
+    g.recomputing(part, () => {
+      for (let i = start; i < end; i++) {
+        g.memory.made = saved.has(i) ? new Set() : null;
+        this.#node(nodes[i - start] as Pt2Node, values, around);
+        g.memory.made = null;
+        if (saved.has(i)) {
+          const names = outputNames(nodes[i - start]?.outputs ?? []);
+          results.set(
+            i,
+            names.flatMap((name) => (values.has(name ?? "") ? [g.view(values.get(name ?? "") as EagerTensor)] : [])),
+          );
+        }
+        for (const name of this.#lastReads[i] ?? []) this.#drop(values, name);
+      }
+    });
+    if (part.nodes.length === 0) part.end();
+  }
+
+  #runAgain(
+    { start, end, saved }: RecomputedRange,
+    held: readonly (readonly [string, EagerTensor])[],
+    results: ReadonlyMap<number, readonly EagerTensor[]>,
+  ): void {
+    const g = this.#g;
+    const { nodes } = this.#of.program;
+    const values = new Map(held.map(([name, tensor]) => [name, { ...g.view(tensor), edge: tensor.edge }]));
+    const around = this.#around(values);
+    for (let i = start; i < end; i++) {
+      g.memory.isSkipping = saved.has(i);
+      this.#node(nodes[i] as Pt2Node, values, around);
+      g.memory.isSkipping = false;
+      const names = outputNames(nodes[i]?.outputs ?? []);
+      results.get(i)?.forEach((tensor, k) => {
+        const name = names[k] ?? "";
+        const skipped = values.get(name);
+        if (skipped) values.set(name, { ...g.view(tensor), edge: skipped.edge });
+      });
+      for (const name of this.#lastReads[i] ?? []) this.#drop(values, name);
+    }
+    for (const name of [...values.keys()]) this.#drop(values, name);
   }
 
   #drop(values: Map<string, EagerTensor>, name: string): void {

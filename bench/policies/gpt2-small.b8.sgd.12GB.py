@@ -1,0 +1,39 @@
+# predicted peak: 11,926,899,712 bytes (torch.cuda.max_memory_allocated), 17,314,352,128 without the policy
+# 1 blocks recomputed whole, 11 but for products, convolutions and attention
+# with torch.compile instead: torch._functorch.config.activation_memory_budget = 0.47
+from functools import partial
+
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+
+# modules of which only the inputs are kept
+WHOLE = ["m.transformer.h.0"]
+# modules, and the occurrences of operations in them whose results are kept
+SELECTIVE = [
+    (["m.transformer.h.1", "m.transformer.h.2", "m.transformer.h.3", "m.transformer.h.4", "m.transformer.h.5", "m.transformer.h.6", "m.transformer.h.7", "m.transformer.h.8", "m.transformer.h.9", "m.transformer.h.10", "m.transformer.h.11"], {"aten.addmm.default": [0, 1, 2, 3], "aten._scaled_dot_product_efficient_attention.default": [0]}),
+]
+
+
+def contexts(saves):
+    counts = {False: {}, True: {}}  # separately for the forward pass and for the second time
+
+    def policy(ctx, op, *args, **kwargs):
+        seen = counts[ctx.is_recompute]
+        name = str(op)
+        occurrence = seen[name] = seen.get(name, -1) + 1
+        return CheckpointPolicy.MUST_SAVE if occurrence in saves.get(name, ()) else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return create_selective_checkpoint_contexts(policy)
+
+
+def apply_policy(model):
+    for module in model.modules():  # models of transformers: a cache would be filled a second time
+        if hasattr(getattr(module, "config", None), "use_cache"):
+            module.config.use_cache = False
+    for name in WHOLE:
+        module = model.get_submodule(name)
+        module.forward = partial(checkpoint, module.forward, use_reentrant=False)
+    for names, saves in SELECTIVE:
+        for name in names:
+            module = model.get_submodule(name)
+            module.forward = partial(checkpoint, module.forward, use_reentrant=False, context_fn=partial(contexts, saves))
+    return model

@@ -1,0 +1,117 @@
+"""Runs policies of `tidemark fit --policy torch` and compares the peak that PyTorch reports with the predicted one.
+
+    tidemark fit gpt2-small.b1.graph.pt2 --batch 8 --optimizer sgd --budget 12GB --policy torch > gpt2-small.b8.sgd.py
+    python3 bench/policies/measure.py [POLICY.py ...]      needs a CUDA device, torch 2.9 or newer, torchvision, transformers
+
+A policy file is called MODEL.bBATCH.OPTIMIZER[.anything].py; without arguments all of this folder are run. For each: the predicted and measured
+peak of the third step, without and with the policy, the largest relative difference of gradients, and times of a step.
+"""
+
+import gc
+import glob
+import os
+import re
+import sys
+import time
+
+import torch
+
+
+class Logits(torch.nn.Module):
+    """Logits of a model of transformers, as it was exported."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.m = model
+
+    def forward(self, x):
+        return self.m(x).logits
+
+
+def gpt2_small():
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    return Logits(GPT2LMHeadModel(GPT2Config())), lambda b: torch.randint(0, 50257, (b, 1024))
+
+
+def resnet50():
+    import torchvision
+
+    return torchvision.models.resnet50(weights=None), lambda b: torch.randn(b, 3, 224, 224)
+
+
+MODELS = {"gpt2-small": gpt2_small, "resnet50": resnet50}
+OPTIMIZERS = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=1e-3),
+    "adam": lambda p: torch.optim.Adam(p, lr=1e-3),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=1e-3),
+}
+
+
+def policy_of(path):
+    """Names that the pasted code defines, and the peaks it predicts: with and without it."""
+    text = open(path).read()
+    names = {}
+    exec(compile(text, path, "exec"), names)
+    found = re.search(r"predicted peak: ([\d,]+) bytes .*?, ([\d,]+) without", text)
+    return names["apply_policy"], [int(number.replace(",", "")) for number in found.groups()]
+
+
+def run(name, batch, optimizer, apply):
+    gc.collect()
+    torch.cuda.empty_cache()
+    torch.manual_seed(0)
+    model, inputs = MODELS[name]()
+    model = model.eval().cuda()
+    x = inputs(batch).cuda()
+    if apply:
+        apply(model)
+    update = OPTIMIZERS[optimizer](model.parameters())
+    first, times = None, []
+    for step in range(5):
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        if step < 3:
+            torch.cuda.reset_peak_memory_stats()
+        loss = model(x).pow(2).mean()
+        loss.backward()
+        if step == 0:
+            first = [p.grad.cpu() for p in model.parameters()]
+        update.step()
+        update.zero_grad(set_to_none=True)
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - started)
+        if step == 2:
+            peak = torch.cuda.max_memory_allocated()
+    return peak, first, min(times[3:])
+
+
+def main():
+    # handles of cuBLAS on both threads: their workspaces are predicted too
+    w = torch.ones(64, 64, device="cuda", requires_grad=True)
+    (w @ w).sum().backward()
+    del w
+    folder = os.path.dirname(os.path.abspath(__file__))
+    paths = sys.argv[1:] or sorted(p for p in glob.glob(f"{folder}/*.b*.py"))
+    plain, failed = {}, False
+    for path in paths:
+        name, batch, optimizer = re.match(r"(.+?)\.b(\d+)\.(\w+)", os.path.basename(path)).groups()
+        key = (name, int(batch), optimizer)
+        apply, (with_policy, without) = policy_of(path)
+        if key not in plain:
+            plain[key] = run(*key, None)
+            peak, _, seconds = plain[key]
+            print(f"{name} batch {batch} {optimizer}: predicted {without:,}, measured {peak:,}, "
+                  f"{100 * (without / peak - 1):+.2f} %, {1000 * seconds:.1f} ms", flush=True)
+        peak, gradients, seconds = run(*key, apply)
+        scale = [max(g.abs().max().item(), 1e-30) for g in plain[key][1]]
+        off = max(((a - b).abs().max().item() / s) for a, b, s in zip(gradients, plain[key][1], scale))
+        error = with_policy / peak - 1
+        failed |= abs(error) > 0.05
+        print(f"  {os.path.basename(path)}: predicted {with_policy:,}, measured {peak:,}, {100 * error:+.2f} %, "
+              f"{1000 * seconds:.1f} ms, gradients differ by {off:.1e}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+# predicted peak: 2,869,410,304 bytes (torch.cuda.max_memory_allocated), 5,747,833,344 without the policy
+# 8 blocks recomputed whole, 8 but for products, convolutions and attention
+# with torch.compile instead: torch._functorch.config.activation_memory_budget = 0.44
+from functools import partial
+
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+
+# modules of which only the inputs are kept
+WHOLE = ["layer1.0", "layer1.1", "layer1.2", "layer2.0", "layer2.1", "layer2.2", "layer2.3", "layer3.0"]
+# modules, and the occurrences of operations in them whose results are kept
+SELECTIVE = [
+    (["layer3.1", "layer3.2", "layer3.3", "layer3.4", "layer3.5", "layer4.1", "layer4.2"], {"aten.convolution.default": [0, 1, 2]}),
+    (["layer4.0"], {"aten.convolution.default": [0, 1, 2, 3]}),
+]
+
+
+def contexts(saves):
+    counts = {False: {}, True: {}}  # separately for the forward pass and for the second time
+
+    def policy(ctx, op, *args, **kwargs):
+        seen = counts[ctx.is_recompute]
+        name = str(op)
+        occurrence = seen[name] = seen.get(name, -1) + 1
+        return CheckpointPolicy.MUST_SAVE if occurrence in saves.get(name, ()) else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return create_selective_checkpoint_contexts(policy)
+
+
+def apply_policy(model):
+    for module in model.modules():  # models of transformers: a cache would be filled a second time
+        if hasattr(getattr(module, "config", None), "use_cache"):
+            module.config.use_cache = False
+    for name in WHOLE:
+        module = model.get_submodule(name)
+        module.forward = partial(checkpoint, module.forward, use_reentrant=False)
+    for names, saves in SELECTIVE:
+        for name in names:
+            module = model.get_submodule(name)
+            module.forward = partial(checkpoint, module.forward, use_reentrant=False, context_fn=partial(contexts, saves))
+    return model

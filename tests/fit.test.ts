@@ -1,0 +1,215 @@
+/**
+ * @file `tidemark fit`: peaks of PyTorch's allocator beside those that were measured, batches changed in programs with fixed sizes, models from
+ * configs, policies. Recorded files are beside the checkout, not in it.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { largestBatch } from "../src/fit/largest-batch.ts";
+import { blocksOf } from "../src/fit/policy/blocks.ts";
+import { choosePolicy } from "../src/fit/policy/choose.ts";
+import { policyText } from "../src/fit/policy/print.ts";
+import { modelOfConfig } from "../src/fit/sources/configs.ts";
+import { eagerProgram } from "../src/fit/sources/exported.ts";
+import { eagerStep } from "../src/fit/torch/step.ts";
+import { tidemark } from "./support/command.ts";
+import { expectMeasured, graphOf, hasLarge, peaks } from "./support/measured-peaks.ts";
+import { lastLine } from "./support/outcome.ts";
+import { MODELS } from "./support/recorded-models.ts";
+
+const GPT2 = { model_type: "gpt2", n_embd: 768, n_head: 12, n_layer: 12, vocab_size: 50257, n_positions: 1024 };
+const TINY = { ...GPT2, n_embd: 64, n_head: 4, n_layer: 4, vocab_size: 1000, n_positions: 128 };
+const LLAMA = {
+  ...{ model_type: "llama", hidden_size: 64, intermediate_size: 128, num_hidden_layers: 2, num_attention_heads: 4 },
+  ...{ num_key_value_heads: 2, vocab_size: 500, max_position_embeddings: 64 },
+};
+
+describe.runIf(hasLarge)("peaks of PyTorch's allocator", () => {
+  const QUICK = ["gpt2-small:4:sgd", "resnet50:16:adamw", "bert-base:8:sgd", "unet-64:8:sgd"];
+  const quick = peaks.filter((one) => QUICK.includes(`${one.case}:${one.batch}:${one.optimizer}`));
+
+  it("are those that were measured", () => {
+    expect(quick).toHaveLength(QUICK.length);
+    for (const one of quick) expectMeasured(one);
+  });
+
+  it("are the same for a config as for the exported program", () => {
+    const exported = eagerStep(eagerProgram(graphOf("gpt2-small", 4)), "sgd").peak.bytes;
+    const config = eagerStep(eagerProgram(modelOfConfig(GPT2, { batch: 4 })), "sgd").peak.bytes;
+    expect(Math.abs(config / exported - 1)).toBeLessThan(0.001);
+  });
+});
+
+describe("models from configs", () => {
+  it("have the published numbers of parameters", () => {
+    const count = (json: object): number =>
+      Object.values(modelOfConfig(json, { batch: 1, tokens: 8 }).params).reduce(
+        (sum, { elements }) => sum + elements,
+        0,
+      );
+    expect(count(GPT2)).toBe(124_439_808);
+    const bert = {
+      ...{ model_type: "bert", hidden_size: 768, num_attention_heads: 12, num_hidden_layers: 12 },
+      ...{ intermediate_size: 3072, vocab_size: 30522 },
+    };
+    expect(count(bert)).toBe(109_514_298);
+    const llama8 = {
+      ...{
+        model_type: "llama",
+        hidden_size: 4096,
+        intermediate_size: 14336,
+        num_hidden_layers: 32,
+        num_attention_heads: 32,
+      },
+      ...{ num_key_value_heads: 8, vocab_size: 128256, max_position_embeddings: 131072 },
+    };
+    expect(count(llama8)).toBe(8_030_261_248);
+    expect(
+      count({
+        ...{ model_type: "vit", hidden_size: 768, num_attention_heads: 12 },
+        ...{ num_hidden_layers: 12, intermediate_size: 3072 },
+      }),
+    ).toBe(86_567_656);
+  });
+
+  it("are refused where they are not known", () => {
+    expect(() => modelOfConfig({ model_type: "mamba" }, { batch: 1 })).toThrow(/known are llama/);
+    expect(() => modelOfConfig({ model_type: "gpt2" }, { batch: 1 })).toThrow(/has no n_embd/);
+    expect(() => modelOfConfig(TINY, { batch: 1, tokens: 4096 })).toThrow(/positions for 128/);
+  });
+
+  it("take half of the activations in bf16, and more with dropout", () => {
+    const peak = (floatBytes: number | undefined, dropout: boolean): number => {
+      const model = modelOfConfig(LLAMA, { batch: 8, dropout });
+      return eagerStep(eagerProgram(model, { floatBytes, loss: "cross-entropy" }), "adamw").peak.byPurpose.parameters;
+    };
+    expect(peak(2, false)).toBeLessThan(0.7 * peak(undefined, false));
+    const kept = (dropout: boolean): number =>
+      eagerStep(eagerProgram(modelOfConfig(TINY, { batch: 8, dropout })), "sgd").peak.bytes;
+    expect(kept(true)).toBeGreaterThan(kept(false));
+  });
+});
+
+describe("policies", () => {
+  const eager = eagerProgram(modelOfConfig(TINY, { batch: 64 }));
+
+  it("find the blocks of a model", () => {
+    const blocks = blocksOf(eager.program, false);
+    expect(blocks.map(({ module }) => module)).toEqual([0, 1, 2, 3].map((i) => `transformer.h.${i}`));
+    expect(blocks[0]?.kept.map(({ operation, occurrence }) => `${operation} ${occurrence}`)).toEqual([
+      "aten.addmm.default 0",
+      "aten._scaled_dot_product_efficient_attention.default 0",
+      "aten.addmm.default 1",
+      "aten.addmm.default 2",
+      "aten.addmm.default 3",
+    ]);
+  });
+
+  it("lower the peak, whole blocks most, and are chosen for the budget", () => {
+    const request = { optimizer: "sgd", isHalf: false, isSelective: true } as const;
+    const { bytes } = eagerStep(eager, "sgd").peak;
+    const none = choosePolicy(eager, { ...request, budget: bytes });
+    expect([none.whole.length, none.selective.length]).toEqual([0, 0]);
+    const some = choosePolicy(eager, { ...request, budget: 0.9 * bytes });
+    expect(some.after.peak.bytes).toBeLessThanOrEqual(0.9 * bytes);
+    expect(some.selective.length + some.whole.length).toBeGreaterThan(0);
+    const least = choosePolicy(eager, { ...request, budget: 1 });
+    expect(least.after.peak.bytes).toBeLessThan(some.after.peak.bytes);
+    expect(least.after.heldBytes).toBe(least.before.heldBytes);
+    const text = policyText(some, "torch");
+    expect(text).toContain("use_reentrant=False");
+    expect(text).toContain("transformer.h.0");
+    expect(policyText(some, "jax")).toContain("save_only_these_names");
+    const layers = choosePolicy(eager, { ...request, isSelective: false, budget: 0.9 * bytes });
+    expect(policyText(layers, "megatron")).toContain(`--recompute-num-layers ${layers.whole.length}`);
+  });
+});
+
+describe("the largest batch", () => {
+  it("is the last that fits", () => {
+    const line = (batch: number): number => 100 + 7 * batch + (batch % 3);
+    for (const budget of [100, 107, 108, 500, 12345]) {
+      const best = largestBatch(line, budget);
+      if (best > 0) expect(line(best)).toBeLessThanOrEqual(budget);
+      expect(line(best + 1)).toBeGreaterThan(budget);
+    }
+  });
+});
+
+describe("tidemark fit", () => {
+  const folder = mkdtempSync(join(tmpdir(), "fit-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const config = join(folder, "config.json");
+  writeFileSync(config, JSON.stringify(TINY));
+
+  it("reports both sides of a config as JSON", async () => {
+    const { code, out } = await tidemark(
+      "fit",
+      config,
+      ...["--batch", "4", "--points", "2", "--budget", "100MB", "--json"],
+    );
+    expect(code).toBe(0);
+    const report = lastLine(out) as Readonly<Record<string, number>> & {
+      readonly points: object[];
+      readonly unknown: string[];
+    };
+    expect(report.planPeakBytes).toBeLessThan(report.torchPeakBytes!);
+    expect(report.minimumBytes).toBeLessThan(report.planPeakBytes!);
+    expect(report.persistentBytes).toBeGreaterThan(0);
+    expect(report.points.length).toBeGreaterThan(0);
+    expect(report.largestBatch).toBeGreaterThan(4);
+    expect(report.unknown).toEqual([]);
+  });
+
+  it("says what is wrong with what it is given", async () => {
+    const wrong = async (...words: string[]): Promise<string> => {
+      const { code, err } = await tidemark("fit", ...words);
+      expect(code).toBe(1);
+      return err;
+    };
+    expect(await wrong(config, "--policy", "torch")).toContain("--policy without --budget");
+    expect(await wrong(config, "--size", "T=0")).toContain("give sizes by name");
+    expect(await wrong(config, "--size", "H=3")).toContain("batch and T");
+    expect(await wrong("mlp", "--batch", "3")).toContain("has the batch that it is written with");
+    writeFileSync(join(folder, "bad.json"), "{");
+    expect(await wrong(join(folder, "bad.json"))).toContain("is not JSON");
+  });
+
+  it("counts programs of this library too", async () => {
+    const { code, out } = await tidemark("fit", "mlp", "--points", "2", "--optimizer", "sgd");
+    expect(code).toBe(0);
+    expect(out).toContain("PyTorch as it is");
+  });
+
+  it.runIf(hasLarge)("takes nodes of ONNX as operations of PyTorch", async () => {
+    const peakOf = async (file: string): Promise<number> => {
+      const { code, out } = await tidemark("fit", join(MODELS, "unet", file), "--points", "2", "--json");
+      expect(code).toBe(0);
+      const report = lastLine(out) as { readonly torchPeakBytes: number; readonly unknown: string[] };
+      expect(report.unknown).toEqual([]);
+      return report.torchPeakBytes;
+    };
+    const difference = (await peakOf("model.onnx")) - (await peakOf("model.pt2"));
+    // of 1.4 MiB beside the workspaces
+    expect(Math.abs(difference)).toBeLessThan(64 * 1024);
+  });
+
+  it.runIf(hasLarge)("changes the batch of small exported models", async () => {
+    for (const name of ["cnn", "gpt2", "lstm"]) {
+      const { code, out } = await tidemark(
+        "fit",
+        join(MODELS, name, "model.pt2"),
+        "--batch",
+        "6",
+        "--points",
+        "2",
+        "--json",
+      );
+      expect(code).toBe(0);
+      const report = lastLine(out) as { readonly batch: number; readonly planPeakBytes: number | null };
+      expect(report.batch).toBe(6);
+      expect(report.planPeakBytes).toBeGreaterThan(0);
+    }
+  });
+});
