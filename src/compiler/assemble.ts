@@ -44,7 +44,6 @@ import {
   type PlanRequest,
   type SourceProgram,
 } from "./request.ts";
-import { spilledPlan } from "./spill.ts";
 import { type ChosenProgram, placedPlan, planTools, type StoredPlans, storedPlans } from "./stored.ts";
 import { batchPlans, cutFurther, stripForm } from "./strip-forms.ts";
 import { fastestOf, WideSearch } from "./wide-search.ts";
@@ -159,7 +158,8 @@ export class ProgramPlans {
     // many budgets, of which the first good plan will do
     const quick = memory.quick ?? true;
     const search = (bytes: number) => this.#search({ ...memory, budgetBytes: bytes, quick, spill: undefined }, false);
-    const chosen = spilledPlan(this.storeAll, budgetBytes, memory.spill?.movesOnly ? null : search, this.#tools);
+    const { spilledPlan } = this.#tools.host;
+    const chosen = spilledPlan?.(this.storeAll, budgetBytes, memory.spill?.movesOnly ? null : search, this.#tools);
     return chosen ?? this.#notRefused(this.smallest(memory), memory);
   }
 
