@@ -27,7 +27,7 @@ import { auto, binomial, strategyNamed } from "../plan/recompute/strategies.ts";
 import type { Strategy, StrategyName } from "../plan/recompute/strategy.ts";
 import { arenaSpace, type TargetDescription } from "../target/description.ts";
 import type { PlannedProgram } from "./assembler.ts";
-import { candidateOf, type PlanTools, requireValidPlan } from "./candidate.ts";
+import { candidateOf, type PlanTools } from "./candidate.ts";
 import { familyKey, GraphPlans } from "./graph-plans.ts";
 import { NO_HOST, type Planner, type PlannerHost } from "./host.ts";
 import { LoopForms, SMALL } from "./loop-forms.ts";
@@ -44,6 +44,7 @@ import {
   type PlanRequest,
   type SourceProgram,
 } from "./request.ts";
+import { requireValidPlan } from "./require-valid.ts";
 import { type ChosenProgram, placedPlan, planTools, type StoredPlans, storedPlans } from "./stored.ts";
 import { batchPlans, cutFurther, stripForm } from "./strip-forms.ts";
 import { fastestOf, WideSearch } from "./wide-search.ts";

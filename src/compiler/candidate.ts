@@ -1,9 +1,6 @@
 /** @file Plans with their numbers, and what they are made with. */
-import { TidemarkError } from "../base/errors.ts";
 import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { planMs } from "../plan/cost/model.ts";
-import type { Plan } from "../plan/problem.ts";
-import { validate } from "../plan/validate.ts";
 import type { Assembler, PlannedProgram } from "./assembler.ts";
 import type { PlannerHost } from "./host.ts";
 import type { LoopSupport } from "./loops.ts";
@@ -18,15 +15,6 @@ export interface PlanTools {
   readonly host: PlannerHost;
   /** Null where the program has no loops and no branches. */
   readonly loops: LoopSupport | null;
-}
-
-/** Throws when independent code finds a plan broken. */
-export function requireValidPlan(plan: Plan): void {
-  const broken = validate(plan.program, plan);
-  if (broken.length === 0) return;
-  throw new TidemarkError("InvalidPlan", broken.map((b) => `${b.rule}: ${b.message}`).join("\n  "), {
-    help: "this is an internal error of the planner: report it with the text of the traced graph",
-  });
 }
 
 /** A real plan with its numbers. */
