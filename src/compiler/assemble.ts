@@ -43,7 +43,6 @@ import {
   type PlanRequest,
   type SourceProgram,
 } from "./request.ts";
-import { spilledPlan } from "./spill.ts";
 import { type ChosenProgram, placedPlan, planTools } from "./stored.ts";
 import { requireValidPlan } from "./valid-plan.ts";
 
@@ -110,7 +109,8 @@ export class ProgramPlans {
     // many budgets, of which the first good plan will do
     const quick = memory.quick ?? true;
     const search = (bytes: number) => this.#found({ ...memory, budgetBytes: bytes, quick, spill: undefined });
-    const chosen = spilledPlan(this.storeAll, budgetBytes, memory.spill?.movesOnly ? null : search, this.#tools);
+    const { spilledPlan } = this.#tools.host;
+    const chosen = spilledPlan?.(this.storeAll, budgetBytes, memory.spill?.movesOnly ? null : search, this.#tools);
     return chosen ?? this.#notRefused(this.smallest(memory), memory);
   }
 

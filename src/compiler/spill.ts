@@ -45,16 +45,18 @@ interface Scheduled {
   readonly schedule: MoveSchedule;
 }
 
-/**
- * The fastest plan within a budget, where values may be moved to a file; null where there is none.
- * @param search a plan that recomputes for so many bytes, or the smallest there is; null: nothing is recomputed
- */
-export function spilledPlan(
+export type SpilledPlan = (
   storeAll: Candidate<PlannedProgram>,
   budgetBytes: number,
   search: ((bytes: number) => Candidate<PlannedProgram>) | null,
   tools: PlanTools,
-): Candidate<PlannedProgram> | null {
+) => Candidate<PlannedProgram> | null;
+
+/**
+ * The fastest plan within a budget, where values may be moved to a file; null where there is none.
+ * @param search a plan that recomputes for so many bytes, or the smallest there is; null: nothing is recomputed
+ */
+export const spilledPlan: SpilledPlan = (storeAll, budgetBytes, search, tools) => {
   const first = spilledWithin([storeAll], budgetBytes, tools);
   if (!search || (first && first.predictedMs <= ENOUGH * storeAll.predictedMs)) return first;
   const { arenaBytes } = storeAll;
@@ -73,7 +75,7 @@ export function spilledPlan(
     made.sort((a, b) => a.share - b.share);
   }
   return spilledWithin([...new Set(made.map(({ candidate }) => candidate))], budgetBytes, tools);
-}
+};
 
 /** A plan that recomputes for a budget between the one that is asked for and storing everything. */
 interface Shared {
