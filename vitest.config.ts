@@ -26,6 +26,7 @@ export const SLOW = [
   "tests/damaged-files-all.test.ts",
   "tests/random-lengths.test.ts",
   "tests/models-of-others-all.test.ts",
+  "tests/onnx/checker.test.ts",
   "tests/remat.test.ts",
   "tests/resident-memory.test.ts",
   "tests/strips-programs.test.ts",
