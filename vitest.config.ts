@@ -28,6 +28,7 @@ export const SLOW = [
   "tests/models-of-others-all.test.ts",
   "tests/offload-chain-slow-link.test.ts",
   "tests/fit-all.test.ts",
+  "tests/onnx/checker.test.ts",
   "tests/remat.test.ts",
   "tests/resident-memory.test.ts",
   "tests/strips-programs.test.ts",
