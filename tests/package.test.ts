@@ -32,7 +32,7 @@ interface Manifest {
 }
 
 /** Limits of bundles that use some functions, minified and compressed, in kB. */
-const BUNDLES = { tensor: 6, core: 145, budget: 161, "budget, later": 66, tidemark: 255 };
+const BUNDLES = { tensor: 6, core: 145, budget: 161, "budget, later": 68, tidemark: 255 };
 
 /** What the bundler adds to keep the name of a function: a change of that function alone. */
 const isNaming = (statement: string): boolean =>
