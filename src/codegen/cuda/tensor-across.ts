@@ -32,7 +32,7 @@ export const acrossMap = (
   { operand, offset, depthStride }: Omit<Matrix, "alongStride">,
   { rows, depth }: ContractNest,
 ): TensorMap => ({
-  ...{ operand, offset, pitch: depthStride },
+  ...{ operand, offset, pitch: depthStride, factors: "tf32" },
   extents: [rows.extent, depth.extent],
   box: [32, TILE_DEPTH],
 });

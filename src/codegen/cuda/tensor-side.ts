@@ -55,6 +55,9 @@ export function inRoomyFours({ terms, offset }: Index, cols: LoopVar): boolean {
 /** Whether elements are floats of four bytes, as registers have them. */
 export const isWordFloat = (dtype: DType): boolean => isFloat(dtype) && typeOf(dtype).plain && bytesOf(dtype) === 4;
 
+/** Whether four neighbours are read and written at once as floats of four bytes: those, or halves of them. */
+export const isFourFloat = (dtype: DType): boolean => isWordFloat(dtype) || (isFloat(dtype) && bytesOf(dtype) === 2);
+
 /** A side that is a matrix in memory: rows at a distance, or columns. */
 export interface Matrix {
   readonly operand: number;
@@ -64,9 +67,9 @@ export interface Matrix {
   readonly depthStride: number;
 }
 
-/** The matrix that a side is, where it is one. */
-export function matrixOf(expr: Expr, along: LoopVar, depth: LoopVar): Matrix | null {
-  if (expr.kind !== "load" || !isWordFloat(expr.storage)) return null;
+/** The matrix of a type that a side is, where it is one. */
+export function matrixOf(expr: Expr, along: LoopVar, depth: LoopVar, storage: DType): Matrix | null {
+  if (expr.kind !== "load" || expr.storage !== storage) return null;
   const { terms, offset } = expr.index;
   if (terms.some(({ atom }) => atom !== along && atom !== depth)) return null;
   const stride = (v: LoopVar): number => terms.find(({ atom }) => atom === v)?.coef ?? 0;

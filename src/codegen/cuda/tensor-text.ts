@@ -1,4 +1,5 @@
 /** @file The instructions of Hopper's tensor cores as functions of CUDA: barriers in shared memory, rounding, `wgmma`. */
+import { FACTORS, type FactorType } from "./tensor-types.ts";
 
 /** What products on tensor cores call, whatever their tiles. */
 export const TENSOR_PRELUDE = `static __device__ __forceinline__ u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(p); }
@@ -11,6 +12,16 @@ static __device__ __forceinline__ void barrier_wait(u32 at, u32 parity) {
 static __device__ __forceinline__ void store_tf32(u32 at, f32 a, f32 b, f32 c, f32 d) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" :: "r"(at), "r"(to_tf32(a)), "r"(to_tf32(b)), "r"(to_tf32(c)), "r"(to_tf32(d)) : "memory");
 }
+/* two as they are in memory, with the one NaN of their type */
+static __device__ __forceinline__ u32 one_nan(u32 pair, f32 a, f32 b, u32 nan) {
+  if (a != a) pair = (pair & 0xffff0000u) | nan;
+  return b != b ? (pair & 0xffffu) | nan << 16 : pair;
+}
+static __device__ __forceinline__ u32 bf16_pair(f32 a, f32 b) { u32 y; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(b), "f"(a)); return one_nan(y, a, b, 0x7fc0); }
+static __device__ __forceinline__ u32 f16_pair(f32 a, f32 b) { u32 y; asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(b), "f"(a)); return one_nan(y, a, b, 0x7e00); }
+static __device__ __forceinline__ void store_pairs(u32 at, u32 a, u32 b) { asm volatile("st.shared.v2.b32 [%0], {%1, %2};" :: "r"(at), "r"(a), "r"(b) : "memory"); }
+/* 8 bytes number c of row r, where rows have 64 bytes and are swizzled */
+static __device__ __forceinline__ u32 swizzled_short(int r, int c) { return r * 64 + ((c >> 1 ^ (r >> 1 & 3)) << 4) + (c & 1) * 8; }
 /* 16 bytes number c of row r, where rows have 128 bytes and are swizzled */
 static __device__ __forceinline__ u32 swizzled(int r, int c) { return r * 128 + ((c ^ (r & 7)) << 4); }
 `;
@@ -38,18 +49,32 @@ static __device__ __forceinline__ void across_corners(u32 *corner, int group) {
 const numbered = (count: number, text: (i: number) => string): string =>
   Array.from({ length: count }, (_, i) => text(i)).join(", ");
 
-/** sum = keep ? sum + a · b : a · b, for 64 rows, so many columns and a depth of 8; `sum` is of a tile with maybe more. */
-export function wgmmaText(cols: number): string {
+/** Which of two sides lie across the depth. */
+type Orders = readonly [left: boolean, right: boolean];
+
+/** Both have rows along the depth. */
+export const ALONG: Orders = [false, false];
+
+export const wgmmaName = (cols: number, factors: FactorType, [left, right]: Orders): string =>
+  factors === "tf32" ? `wgmma_${cols}` : `wgmma_${cols}_${factors}_${+left}${+right}`;
+
+/**
+ * sum = keep ? sum + a · b : a · b, for 64 rows, so many columns and the depth of an instruction; `sum` is of a tile with
+ * maybe more.
+ */
+export function wgmmaText(cols: number, factors: FactorType, orders: Orders): string {
   const n = cols / 2;
-  return `static __device__ __forceinline__ void wgmma_${cols}(f32 *sum, u64 a, u64 b, int keep) {
+  const { instruction, eitherOrder } = FACTORS[factors];
+  const ends = eitherOrder ? ["1", "1", ...orders.map(Number)] : ["1", "1"];
+  return `static __device__ __forceinline__ void ${wgmmaName(cols, factors, orders)}(f32 *sum, u64 a, u64 b, int keep) {
   asm volatile("{\\n.reg .pred p;\\nsetp.ne.b32 p, %${n + 2}, 0;\\n"
-    "wgmma.mma_async.sync.aligned.m64n${cols}k8.f32.tf32.tf32 {${numbered(n, (i) => `%${i}`)}}, %${n}, %${n + 1}, p, 1, 1;\\n}"
+    "wgmma.mma_async.sync.aligned.m64n${cols}${instruction} {${numbered(n, (i) => `%${i}`)}}, %${n}, %${n + 1}, p, ${ends.join(", ")};\\n}"
     : ${numbered(n, (i) => `"+f"(sum[${i}])`)} : "l"(a), "l"(b), "r"(keep));
 }
 `;
 }
 
-/** The same with rows of `a` in registers, four for each thread. */
+/** The same in tf32 with rows of `a` in registers, four for each thread. */
 export function ownWgmmaText(cols: number): string {
   const n = cols / 2;
   return `static __device__ __forceinline__ void wgmma_${cols}_own(f32 *sum, const u32 *a, u64 b, int keep) {
