@@ -8,12 +8,20 @@ import { type CudaOptions, deviceClass } from "./description.ts";
 import { DEVICE_MATH } from "./device-math.ts";
 import { CUDA_DIALECT, cudaPrelude, TENSOR_DIALECT } from "./dialect.ts";
 import { printLaunch } from "./launch.ts";
-import { isTensorAttend, printTensorAttend } from "./tensor-attend.ts";
+import { attendFactors, isTensorAttend, printTensorAttend } from "./tensor-attend.ts";
 import { printCopiedProduct, type TensorMap, transposing } from "./tensor-copied.ts";
 import { addingLaunch } from "./tensor-parts.ts";
 import { type TensorPlan, tensorPlan } from "./tensor-plan.ts";
 import { printTensorProduct } from "./tensor-product.ts";
-import { ALONG, ATTEND_PRELUDE, COPY_PRELUDE, ownWgmmaText, TENSOR_PRELUDE, wgmmaText } from "./tensor-text.ts";
+import {
+  ALONG,
+  ATTEND_PRELUDE,
+  COPY_PRELUDE,
+  halfAttendText,
+  ownWgmmaText,
+  TENSOR_PRELUDE,
+  wgmmaText,
+} from "./tensor-text.ts";
 
 /** A function of the module and how it is launched. */
 export interface LaunchCode {
@@ -116,7 +124,9 @@ export class CudaLibrary {
 
   /** Attention on tensor cores. */
   #attend(nest: AttendNest, operands: readonly Operand[], aligned: boolean): readonly LaunchCode[] {
+    const factors = attendFactors(nest);
     this.#shared.add(TENSOR_PRELUDE).add(ATTEND_PRELUDE);
+    if (factors !== "tf32") this.#shared.add(halfAttendText(factors));
     return printTensorAttend(nest, operands, () => aligned).map(({ grid, threads, text, ...printed }) => ({
       ...printed,
       name: this.#name(`extern "C" __global__ void __launch_bounds__(${threads}) ${NAME}${text}`),

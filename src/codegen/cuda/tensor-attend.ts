@@ -1,12 +1,14 @@
 /**
- * @file Attention on tensor cores (tf32), as CUDA. A block of threads is a block of 64 queries, or keys: four warps of sixteen
+ * @file Attention on tensor cores, as CUDA. A block of threads is a block of 64 queries, or keys: four warps of sixteen
  * rows each. Tiles of both sides go to shared memory, rounded; products of blocks are `mma` instructions, whose sums stay in
  * registers, and what follows is computed where they are:
  *
  *   a thread's sums   rows 16 · warp + lane div 4 (+ 8), columns 8 n + 2 · (lane mod 4) (+ 1)
  *
- * The sums of one product are the left side of the next: an instruction sums over eight keys in any order, so the pair of
- * neighbouring columns that a thread has serves as keys number t and t + 4, and the right side is read in that order.
+ * The sums of one product are the left side of the next. In tf32 an instruction sums over eight keys in any order, so the pair of
+ * neighbouring columns that a thread has serves as keys number t and t + 4, and the right side is read in that order. Where
+ * queries, keys and values are bf16 or f16 in memory, so are all factors; then a thread has the pairs that an instruction
+ * of sixteen keys takes from it.
  *
  *   forward   queries against keys:     s = q·kᵀ      p      o += p·v
  *   dq        queries against keys:     s, g·vᵀ       d      dq += d·k
@@ -31,7 +33,8 @@ import { CCode } from "../native/c-code.ts";
 import { live, product } from "../units.ts";
 import { CUDA_DIALECT, TENSOR_DIALECT } from "./dialect.ts";
 import type { TensorText } from "./tensor-product.ts";
-import { type Alignment, neighbours } from "./tensor-side.ts";
+import { type Alignment, inRuns, neighbours } from "./tensor-side.ts";
+import { FACTORS, type FactorType } from "./tensor-types.ts";
 
 const THREADS = 128;
 /** Sums of a thread for each eight columns. */
@@ -52,9 +55,15 @@ export function isTensorAttend({ dtype, rows, cols, depth, width, weight }: Atte
   );
 }
 
+/** What all factors are: the type of queries, keys and values in memory, where it is one of sixteen bits. */
+export function attendFactors({ q, k, v }: AttendNest): FactorType {
+  const types = Object.keys(FACTORS) as FactorType[];
+  const isIn = (expr: Expr, type: FactorType): boolean =>
+    expr.kind === "load" && expr.storage === FACTORS[type].storage;
+  return types.find((type) => [q, k, v].every((expr) => isIn(expr, type))) ?? "tf32";
+}
+
 const roundUp = (n: number, to: number): number => Math.ceil(n / to) * to;
-/** From row to row of a tile in shared memory: the threads of a warp read different banks, along rows and across. */
-const pitchOf = (width: number): number => roundUp(width, 32) + 4;
 
 /** A tile of shared memory: 64 rows of one side. */
 interface Tile {
@@ -92,11 +101,13 @@ class AttendPrinter {
   #shared = 0;
 
   readonly aligned: Alignment;
+  readonly factors: FactorType;
 
   constructor(nest: AttendNest, operands: readonly Operand[], role: Role, aligned: Alignment) {
     this.nest = nest;
     this.role = role;
     this.aligned = aligned;
+    this.factors = attendFactors(nest);
     const isKeys = role === "keys";
     [this.own, this.other] = isKeys ? [nest.cols, nest.rows] : [nest.rows, nest.cols];
     this.block = counter("block", Math.ceil(this.own.extent / ATTEND_BLOCK));
@@ -137,8 +148,23 @@ class AttendPrinter {
     return { memory, name };
   }
 
+  /** Elements of a word of shared memory. */
+  get perWord(): number {
+    return this.factors === "tf32" ? 1 : 2;
+  }
+
+  /** Depth of an instruction. */
+  get unit(): number {
+    return 8 * this.perWord;
+  }
+
+  /** Words from row to row of a tile: the threads of a warp read different banks, along rows and across. */
+  pitchOf(width: number): number {
+    return roundUp(roundUp(width, this.unit) / this.perWord, 32) + 4;
+  }
+
   tile(word: string, along: LoopVar, inside: LoopVar, expr: Expr): Tile {
-    const { name } = this.shared(word, ATTEND_BLOCK * pitchOf(inside.extent));
+    const { name } = this.shared(word, ATTEND_BLOCK * this.pitchOf(inside.extent));
     return { name, along, inside, expr };
   }
 
@@ -181,9 +207,8 @@ class AttendPrinter {
   /** Fills a tile of a block, rounded; beyond the ends it is zero. */
   fill(tile: Tile, block: LoopVar): void {
     const { name, along, inside, expr } = tile;
-    const width = roundUp(inside.extent, 8);
-    const { vector } = neighbours(expr, { along, depth: inside, aligned: this.aligned });
-    const each = vector && inside.extent === width && isAlong(expr, inside) ? EACH : 1;
+    const width = roundUp(inside.extent, this.unit);
+    const each = inside.extent === width && isAlong(expr, inside) ? this.vectorOf(expr, along, inside) : 1;
     const element = counter(this.code.name("element"), (ATTEND_BLOCK * width) / each);
     const index = this.printer.counter(element);
     const row = this.at(block, divIndex(varIndex(element), width / each));
@@ -195,35 +220,60 @@ class AttendPrinter {
       ]),
     );
     const bounds = [...below(row, along.extent), ...below(column, inside.extent)];
-    const place = `${index} / ${width / each} * ${pitchOf(inside.extent)} + ${index} % ${width / each} * ${each}`;
+    const pitch = this.pitchOf(inside.extent) * this.perWord;
+    const place = `${index} / ${width / each} * ${pitch} + ${index} % ${width / each} * ${each}`;
     const value = this.registers("value", 1);
     const then = places.expr(expr);
     this.line("#pragma unroll 8");
     this.code.block(`for (idx ${index} = threadIdx.x; ${index} < ${element.extent}; ${index} += ${THREADS})`, () => {
       if (each > 1 && then.kind === "load") {
         const inside = bounds.map((bound) => `${this.printer.index(bound.index)} < ${bound.hi}`).join(" && ");
-        const from = `*(const float4 *)&${at(this.names, then.operand)}[${this.printer.index(then.index)}]`;
-        this.line(`float4 four = { 0.0f, 0.0f, 0.0f, 0.0f };`);
-        this.line(`${inside ? `if (${inside}) ` : ""}four = ${from};`);
-        const parts = ["x", "y", "z", "w"].map((part) => `to_tf32(four.${part})`).join(", ");
-        this.line(`*(uint4 *)&${name}[${place}] = make_uint4(${parts});`);
+        const from = `&${at(this.names, then.operand)}[${this.printer.index(then.index)}]`;
+        for (const line of this.vectorText({ from, inside, each, to: `${name}, ${place}` })) this.line(line);
         this.statements.push(this.set(value, ZERO, then));
         return;
       }
       this.print([this.set(value, ZERO, guarded(then, bounds))]);
-      this.line(`((u32 *)${name})[${place}] = to_tf32(${value.name}[0]);`);
+      if (this.factors === "tf32") this.line(`((u32 *)${name})[${place}] = to_tf32(${value.name}[0]);`);
+      else this.line(`((u16 *)${name})[${place}] = ${this.factors}_of(${value.name}[0]);`);
     });
+  }
+
+  /** Elements of a side that are read at once: sixteen bytes, or one. */
+  vectorOf(expr: Expr, along: LoopVar, inside: LoopVar): number {
+    if (neighbours(expr, { along, depth: inside, aligned: this.aligned }).vector) return EACH;
+    if (this.factors === "tf32" || expr.kind !== "load" || expr.storage !== FACTORS[this.factors].storage) return 1;
+    return this.aligned(expr.operand) && inRuns(expr.index, inside, 2 * EACH) ? 2 * EACH : 1;
+  }
+
+  /** Reads sixteen bytes, zeros where they are not inside, and puts them into a tile. */
+  vectorText({ from, inside, each, to }: Record<"from" | "inside" | "to", string> & { readonly each: number }) {
+    const [name, place] = to.split(", ");
+    const guard = inside ? `if (${inside}) ` : "";
+    if (each > EACH) {
+      const read = [`uint4 eight = { 0, 0, 0, 0 };`, `${guard}eight = *(const uint4 *)${from};`];
+      return [...read, `*(uint4 *)&((u16 *)${name})[${place}] = eight;`];
+    }
+    const read = [`float4 four = { 0.0f, 0.0f, 0.0f, 0.0f };`, `${guard}four = *(const float4 *)${from};`];
+    if (this.factors === "tf32") {
+      const parts = ["x", "y", "z", "w"].map((part) => `to_tf32(four.${part})`).join(", ");
+      return [...read, `*(uint4 *)&${name}[${place}] = make_uint4(${parts});`];
+    }
+    const pairs = ["four.x, four.y", "four.z, four.w"].map((pair) => `${this.factors}_factors(${pair})`).join(", ");
+    return [...read, `*(uint2 *)&((u16 *)${name})[${place}] = make_uint2(${pairs});`];
   }
 
   /** sums = own · otherᵀ of two tiles. */
   pairs(sums: Sums, own: Tile, other: Tile): void {
     this.zero(sums);
-    const depth = roundUp(own.inside.extent, 8);
-    this.line(`pair_products<${depth}, ${pitchOf(own.inside.extent)}>(${sums.name}, ${own.name}, ${other.name});`);
+    const depth = roundUp(own.inside.extent, this.unit);
+    const extents = `<${depth}, ${this.pitchOf(own.inside.extent)}>`;
+    this.line(`pair_products_${this.factors}${extents}(${sums.name}, ${own.name}, ${other.name});`);
   }
 
   weigh(sums: Sums, p: Sums, { name, inside }: Tile): void {
-    this.line(`weighted_sums<${sums.columns}, ${pitchOf(inside.extent)}>(${sums.name}, ${p.name}, ${name});`);
+    const extents = `<${sums.columns}, ${this.pitchOf(inside.extent)}>`;
+    this.line(`weighted_sums_${this.factors}${extents}(${sums.name}, ${p.name}, ${name});`);
   }
 
   // ---- scores -------------------------------------------------------------------------------------------------------

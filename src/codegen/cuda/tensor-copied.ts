@@ -262,8 +262,8 @@ class CopiedPrinter {
     const depth = rowElements(this.#plan.factors);
     const bring = (from: number, first: string, second: string): void =>
       this.#code.line(`copy_box(stage + ${start + from}, &${side}, ${first}, ${second}, full + 8 * number);`);
-    if (!this.#copied[side].isAcross) return bring(0, `step * ${depth}`, place);
-    for (let at = 0; at < length; at += depth) bring(at * ROW_BYTES, `${place} + ${at}`, `step * ${depth}`);
+    if (!this.#copied[side].isAcross) bring(0, `step * ${depth}`, place);
+    else for (let at = 0; at < length; at += depth) bring(at * ROW_BYTES, `${place} + ${at}`, `step * ${depth}`);
   }
 
   #multiply(): void {

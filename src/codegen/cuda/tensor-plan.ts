@@ -67,7 +67,8 @@ function stepTime(cols: number, isDeep: boolean, isLeftRead: boolean): number {
 
 /** The left side as a matrix across the depth whose rows start at multiples of 16 bytes. */
 function acrossOf({ a, batch, rows, depth, split, within, span }: Product, factors: FactorType): Matrix | null {
-  if (factors !== "tf32" || product(batch) !== 1 || split !== null || within !== undefined || span !== undefined) return null;
+  if (factors !== "tf32" || product(batch) !== 1 || split !== null || within !== undefined || span !== undefined)
+    return null;
   const matrix = matrixOf(a, rows, depth, "f32");
   const isAcross = matrix?.alongStride === 1 && matrix.depthStride >= rows.extent;
   return isAcross && matrix.depthStride % 4 === 0 && matrix.offset % 4 === 0 ? matrix : null;

@@ -74,7 +74,7 @@ const WORDS = { global: "global", shared: "shared", register: "own", local: "own
 /** Four neighbours along the depth, to an address of shared memory. */
 function storeText(factors: FactorType, to: string, four: readonly string[]): string {
   if (factors === "tf32") return `store_tf32(${to}, ${four.join(", ")});`;
-  const pair = (first: number): string => `${factors}_pair(${four.slice(first, first + 2).join(", ")})`;
+  const pair = (first: number): string => `${factors}_factors(${four.slice(first, first + 2).join(", ")})`;
   return `store_pairs(${to}, ${pair(0)}, ${pair(2)});`;
 }
 

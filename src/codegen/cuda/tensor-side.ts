@@ -34,11 +34,13 @@ export function neighbours(expr: Expr, { along, depth, aligned }: SideCounters):
   return { deep: isDeep, vector: isPlain && aligned(expr.operand) && inFours(expr.index, inner) };
 }
 
-/** Whether four neighbours from a multiple of four on are there together, and the first of them at a multiple of four. */
-export function inFours({ terms, offset }: Index, inner: LoopVar): boolean {
-  if (inner.extent % 4 !== 0 || offset % 4 !== 0 || terms.every(({ atom }) => atom !== inner)) return false;
-  return terms.every(({ atom, coef }) => (atom === inner ? coef === 1 : atom.kind === "var" && coef % 4 === 0));
+/** Whether so many neighbours from a multiple of as many on are there together, and the first of them at a multiple. */
+export function inRuns({ terms, offset }: Index, inner: LoopVar, count: number): boolean {
+  if (inner.extent % count !== 0 || offset % count !== 0 || terms.every(({ atom }) => atom !== inner)) return false;
+  return terms.every(({ atom, coef }) => (atom === inner ? coef === 1 : atom.kind === "var" && coef % count === 0));
 }
+
+export const inFours = (index: Index, inner: LoopVar): boolean => inRuns(index, inner, 4);
 
 /**
  * Whether that is so in all rows of a matrix, each with room for a last four that is not full: for columns whose number is no
