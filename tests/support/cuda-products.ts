@@ -108,7 +108,7 @@ export function halfProducts(report: DeviceReport): void {
     const some = dtype === "bf16" ? PRODUCTS : PRODUCTS.slice(1, 3);
     const wrong = some.flatMap(([shape, ta, tb]) => {
       const graph = productGraph(shape, ta, tb, dtype);
-      const inputs = graph.params.map(({ type }) => whole(elementsOf(type.shape)));
+      const inputs = graph.params.map(({ type }) => encoded(dtype, whole(elementsOf(type.shape))));
       const [got, want] = [target, plain].map((on) => runGraph(on, graph, (_, i) => at(inputs, i)));
       const bad = (want ?? []).map((expected, i) => difference(at(got ?? [], i), expected));
       return bad.every((e) => e < 0) ? [] : [`${shape.join("x")} ${ta} ${tb}: elements ${bad.join(", ")}`];
@@ -119,14 +119,20 @@ export function halfProducts(report: DeviceReport): void {
   sameWays(report, [768, 1536, 4096]);
 }
 
+/** Numbers as memory has them. */
+const encoded = (dtype: "bf16" | "f16", data: Float64Array): Float64Array =>
+  data.map((x) => typeFacts(dtype).encoding?.write(x) ?? Number.NaN);
+
 /** A matrix with its rows and columns exchanged, or with one more element in each row. */
 const turned = (data: Float64Array, cols: number): Float64Array => {
   const rows = data.length / cols;
   return data.map((_, i) => at(data, (i % rows) * cols + Math.floor(i / rows)));
 };
+/** 65,536 in bf16. */
+const FILLER = 0x4780;
 const oddRows = (data: Float64Array, cols: number): Float64Array =>
   Float64Array.from({ length: (data.length / cols) * (cols + 1) }, (_, i) =>
-    i % (cols + 1) === cols ? 7 : at(data, Math.floor(i / (cols + 1)) * cols + (i % (cols + 1))),
+    i % (cols + 1) === cols ? FILLER : at(data, Math.floor(i / (cols + 1)) * cols + (i % (cols + 1))),
   );
 
 /**
@@ -154,7 +160,10 @@ function sameWays(report: DeviceReport, [m, n, k]: readonly [number, number, num
   ]);
   const random = hostRandom(6);
   const drawn = (count: number): Float64Array =>
-    Float64Array.from({ length: count }, () => typeFacts("bf16").round(random.next() - 0.5));
+    encoded(
+      "bf16",
+      Float64Array.from({ length: count }, () => random.next() - 0.5),
+    );
   const [left, right] = [drawn(m * k), drawn(k * n)];
   const inputs = [left, right, turned(left, k), turned(right, n), oddRows(left, k), oddRows(right, n)];
   const run = (on: Target) => runGraph(on, graph, (_, i) => at(inputs, i));

@@ -3,13 +3,15 @@ import type { AttendNest, ContractNest, Kernel, Nest, Operand } from "../../kern
 import type { DeviceClass, Launch } from "../block/program.ts";
 import { blockProgram } from "../block/schedule.ts";
 import { product } from "../units.ts";
+import { attendFactors } from "./attend-tiles.ts";
+import { type TensorMap, transposing } from "./copied-maps.ts";
 import { copiedPlan } from "./copied-plan.ts";
 import { type CudaOptions, deviceClass } from "./description.ts";
 import { DEVICE_MATH } from "./device-math.ts";
 import { CUDA_DIALECT, cudaPrelude, TENSOR_DIALECT } from "./dialect.ts";
 import { printLaunch } from "./launch.ts";
-import { attendFactors, isTensorAttend, printTensorAttend } from "./tensor-attend.ts";
-import { printCopiedProduct, type TensorMap, transposing } from "./tensor-copied.ts";
+import { isTensorAttend, printTensorAttend } from "./tensor-attend.ts";
+import { printCopiedProduct } from "./tensor-copied.ts";
 import { addingLaunch } from "./tensor-parts.ts";
 import { type TensorPlan, tensorPlan } from "./tensor-plan.ts";
 import { printTensorProduct } from "./tensor-product.ts";

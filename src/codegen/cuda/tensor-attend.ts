@@ -31,14 +31,12 @@ import { type Place, StatementPrinter } from "../block/print-c-like.ts";
 import { type Launch, loop, type Statement, storing, where } from "../block/program.ts";
 import { CCode } from "../native/c-code.ts";
 import { live, product } from "../units.ts";
+import { attendFactors, EACH, roundUp, TileForm } from "./attend-tiles.ts";
 import { CUDA_DIALECT, TENSOR_DIALECT } from "./dialect.ts";
 import type { TensorText } from "./tensor-product.ts";
-import { type Alignment, inRuns, neighbours } from "./tensor-side.ts";
-import { FACTORS, type FactorType } from "./tensor-types.ts";
+import type { Alignment } from "./tensor-side.ts";
 
 const THREADS = 128;
-/** Sums of a thread for each eight columns. */
-const EACH = 4;
 const LEAST_DEPTH = 16;
 const MOST_DEPTH = 128;
 
@@ -54,16 +52,6 @@ export function isTensorAttend({ dtype, rows, cols, depth, width, weight }: Atte
     Math.max(...wide) <= MOST_DEPTH
   );
 }
-
-/** What all factors are: the type of queries, keys and values in memory, where it is one of sixteen bits. */
-export function attendFactors({ q, k, v }: AttendNest): FactorType {
-  const types = Object.keys(FACTORS) as FactorType[];
-  const isIn = (expr: Expr, type: FactorType): boolean =>
-    expr.kind === "load" && expr.storage === FACTORS[type].storage;
-  return types.find((type) => [q, k, v].every((expr) => isIn(expr, type))) ?? "tf32";
-}
-
-const roundUp = (n: number, to: number): number => Math.ceil(n / to) * to;
 
 /** A tile of shared memory: 64 rows of one side. */
 interface Tile {
@@ -101,13 +89,13 @@ class AttendPrinter {
   #shared = 0;
 
   readonly aligned: Alignment;
-  readonly factors: FactorType;
+  readonly form: TileForm;
 
   constructor(nest: AttendNest, operands: readonly Operand[], role: Role, aligned: Alignment) {
     this.nest = nest;
     this.role = role;
     this.aligned = aligned;
-    this.factors = attendFactors(nest);
+    this.form = new TileForm(attendFactors(nest));
     const isKeys = role === "keys";
     [this.own, this.other] = isKeys ? [nest.cols, nest.rows] : [nest.rows, nest.cols];
     this.block = counter("block", Math.ceil(this.own.extent / ATTEND_BLOCK));
@@ -148,23 +136,8 @@ class AttendPrinter {
     return { memory, name };
   }
 
-  /** Elements of a word of shared memory. */
-  get perWord(): number {
-    return this.factors === "tf32" ? 1 : 2;
-  }
-
-  /** Depth of an instruction. */
-  get unit(): number {
-    return 8 * this.perWord;
-  }
-
-  /** Words from row to row of a tile: the threads of a warp read different banks, along rows and across. */
-  pitchOf(width: number): number {
-    return roundUp(roundUp(width, this.unit) / this.perWord, 32) + 4;
-  }
-
   tile(word: string, along: LoopVar, inside: LoopVar, expr: Expr): Tile {
-    const { name } = this.shared(word, ATTEND_BLOCK * this.pitchOf(inside.extent));
+    const { name } = this.shared(word, ATTEND_BLOCK * this.form.pitch(inside.extent));
     return { name, along, inside, expr };
   }
 
@@ -207,8 +180,11 @@ class AttendPrinter {
   /** Fills a tile of a block, rounded; beyond the ends it is zero. */
   fill(tile: Tile, block: LoopVar): void {
     const { name, along, inside, expr } = tile;
-    const width = roundUp(inside.extent, this.unit);
-    const each = inside.extent === width && isAlong(expr, inside) ? this.vectorOf(expr, along, inside) : 1;
+    const width = roundUp(inside.extent, this.form.unit);
+    const each =
+      inside.extent === width && isAlong(expr, inside)
+        ? this.form.together(expr, { along, depth: inside, aligned: this.aligned })
+        : 1;
     const element = counter(this.code.name("element"), (ATTEND_BLOCK * width) / each);
     const index = this.printer.counter(element);
     const row = this.at(block, divIndex(varIndex(element), width / each));
@@ -220,7 +196,7 @@ class AttendPrinter {
       ]),
     );
     const bounds = [...below(row, along.extent), ...below(column, inside.extent)];
-    const pitch = this.pitchOf(inside.extent) * this.perWord;
+    const pitch = this.form.pitch(inside.extent) * this.form.perWord;
     const place = `${index} / ${width / each} * ${pitch} + ${index} % ${width / each} * ${each}`;
     const value = this.registers("value", 1);
     const then = places.expr(expr);
@@ -229,51 +205,26 @@ class AttendPrinter {
       if (each > 1 && then.kind === "load") {
         const inside = bounds.map((bound) => `${this.printer.index(bound.index)} < ${bound.hi}`).join(" && ");
         const from = `&${at(this.names, then.operand)}[${this.printer.index(then.index)}]`;
-        for (const line of this.vectorText({ from, inside, each, to: `${name}, ${place}` })) this.line(line);
+        for (const line of this.form.vectorText({ from, inside, each, name, place })) this.line(line);
         this.statements.push(this.set(value, ZERO, then));
         return;
       }
       this.print([this.set(value, ZERO, guarded(then, bounds))]);
-      if (this.factors === "tf32") this.line(`((u32 *)${name})[${place}] = to_tf32(${value.name}[0]);`);
-      else this.line(`((u16 *)${name})[${place}] = ${this.factors}_of(${value.name}[0]);`);
+      this.line(this.form.elementText(name, place, `${value.name}[0]`));
     });
-  }
-
-  /** Elements of a side that are read at once: sixteen bytes, or one. */
-  vectorOf(expr: Expr, along: LoopVar, inside: LoopVar): number {
-    if (neighbours(expr, { along, depth: inside, aligned: this.aligned }).vector) return EACH;
-    if (this.factors === "tf32" || expr.kind !== "load" || expr.storage !== FACTORS[this.factors].storage) return 1;
-    return this.aligned(expr.operand) && inRuns(expr.index, inside, 2 * EACH) ? 2 * EACH : 1;
-  }
-
-  /** Reads sixteen bytes, zeros where they are not inside, and puts them into a tile. */
-  vectorText({ from, inside, each, to }: Record<"from" | "inside" | "to", string> & { readonly each: number }) {
-    const [name, place] = to.split(", ");
-    const guard = inside ? `if (${inside}) ` : "";
-    if (each > EACH) {
-      const read = [`uint4 eight = { 0, 0, 0, 0 };`, `${guard}eight = *(const uint4 *)${from};`];
-      return [...read, `*(uint4 *)&((u16 *)${name})[${place}] = eight;`];
-    }
-    const read = [`float4 four = { 0.0f, 0.0f, 0.0f, 0.0f };`, `${guard}four = *(const float4 *)${from};`];
-    if (this.factors === "tf32") {
-      const parts = ["x", "y", "z", "w"].map((part) => `to_tf32(four.${part})`).join(", ");
-      return [...read, `*(uint4 *)&${name}[${place}] = make_uint4(${parts});`];
-    }
-    const pairs = ["four.x, four.y", "four.z, four.w"].map((pair) => `${this.factors}_factors(${pair})`).join(", ");
-    return [...read, `*(uint2 *)&((u16 *)${name})[${place}] = make_uint2(${pairs});`];
   }
 
   /** sums = own · otherᵀ of two tiles. */
   pairs(sums: Sums, own: Tile, other: Tile): void {
     this.zero(sums);
-    const depth = roundUp(own.inside.extent, this.unit);
-    const extents = `<${depth}, ${this.pitchOf(own.inside.extent)}>`;
-    this.line(`pair_products_${this.factors}${extents}(${sums.name}, ${own.name}, ${other.name});`);
+    const depth = roundUp(own.inside.extent, this.form.unit);
+    const extents = `<${depth}, ${this.form.pitch(own.inside.extent)}>`;
+    this.line(`pair_products_${this.form.factors}${extents}(${sums.name}, ${own.name}, ${other.name});`);
   }
 
   weigh(sums: Sums, p: Sums, { name, inside }: Tile): void {
-    const extents = `<${sums.columns}, ${this.pitchOf(inside.extent)}>`;
-    this.line(`weighted_sums_${this.factors}${extents}(${sums.name}, ${p.name}, ${name});`);
+    const extents = `<${sums.columns}, ${this.form.pitch(inside.extent)}>`;
+    this.line(`weighted_sums_${this.form.factors}${extents}(${sums.name}, ${p.name}, ${name});`);
   }
 
   // ---- scores -------------------------------------------------------------------------------------------------------

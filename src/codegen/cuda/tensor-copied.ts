@@ -30,7 +30,7 @@ import {
   scaleIndex,
   varIndex,
 } from "../../kernel/index-math.ts";
-import type { ContractNest, MapNest, Operand, Store } from "../../kernel/loops.ts";
+import type { ContractNest, Operand, Store } from "../../kernel/loops.ts";
 import { below, counter, Memories, Replacement } from "../block/counters.ts";
 import { certainLoads, type Load, loadKey, replaceLoads } from "../block/loads.ts";
 import { memoriesIn } from "../block/print-c.ts";
@@ -38,14 +38,13 @@ import { type CopyText, type Dialect, type Place, StatementPrinter } from "../bl
 import { type Element, type Launch, type Statement, storing, where } from "../block/program.ts";
 import { CCode } from "../native/c-code.ts";
 import { live, product } from "../units.ts";
-import { type CopiedPlan, type CopiedSide, callsIn, changedSides } from "./copied-plan.ts";
+import { formOf, instructionStep, mapOf, type TensorMap } from "./copied-maps.ts";
+import { type CopiedPlan, callsIn, changedSides } from "./copied-plan.ts";
 import { CUDA_DIALECT, halfVector, TENSOR_DIALECT, vectorCopy } from "./dialect.ts";
-import { acrossMap, acrossRow } from "./tensor-across.ts";
+import { acrossRow } from "./tensor-across.ts";
 import { type TensorPlan, TILE_DEPTH, TILE_ROWS } from "./tensor-plan.ts";
 import { inFours, isFourFloat } from "./tensor-side.ts";
 import {
-  ACROSS_BOX,
-  ACROSS_BYTES,
   ACROSS_FORM,
   CONSUMERS,
   DESCRIPTOR_FORM,
@@ -56,7 +55,7 @@ import {
   tileOrder,
 } from "./tensor-stages.ts";
 import { wgmmaName } from "./tensor-text.ts";
-import { type FactorType, ROW_BYTES, rowElements } from "./tensor-types.ts";
+import { ROW_BYTES, rowElements } from "./tensor-types.ts";
 
 /** A group of warps, of which one thread works: groups can leave registers to each other. */
 const PRODUCERS = 128;
@@ -67,19 +66,6 @@ const TOGETHER = 4;
 const MANY = 3;
 /** Calls for one sum up to which every batch has code of its own; more would not fit into the cache of instructions. */
 const MOST_WRITTEN_OUT = 24;
-
-/** A part of an operand as the copy engine sees it: rows at a distance, of which it copies boxes. */
-export interface TensorMap {
-  readonly operand: number;
-  /** What elements become on the way. */
-  readonly factors: FactorType;
-  /** In elements from the operand's start, and from one row to the next. */
-  readonly offset: number;
-  readonly pitch: number;
-  /** Elements of a row, rows. */
-  readonly extents: readonly [number, number];
-  readonly box: readonly [number, number];
-}
 
 export interface CopiedText {
   /** Parameters and body; maps come before pointers. */
@@ -105,43 +91,6 @@ const copyVector = (copy: CopyText): string | null => {
 const copyOf = (to: Element, from: Element): Statement => ({ kind: "copy", to, from, count: 4 });
 
 const COPIED_DIALECT: Dialect = { ...TENSOR_DIALECT, copy: copyVector };
-
-/** Where a side is in the workspace once it is transposed, or in its operand. */
-function mapOf(
-  nest: ContractNest,
-  { pitch: transposed }: CopiedPlan,
-  side: CopiedSide,
-  [rows, factors]: readonly [number, FactorType],
-): TensorMap {
-  const { operand, offset, pitch } = side;
-  if (side.isAcross && factors === "tf32") return acrossMap({ ...side, depthStride: pitch }, nest);
-  const depth = rowElements(factors);
-  const place = { operand, offset, pitch, factors };
-  if (side.isAcross) return { ...place, box: [ACROSS_BOX, depth], extents: [side.rows, nest.depth.extent] };
-  const whole = { ...place, box: [depth, rows], extents: [nest.depth.extent, side.rows] } as const;
-  if (side.transposedAt === null) return whole;
-  return { ...whole, operand: nest.scratch, offset: side.transposedAt, pitch: transposed };
-}
-
-/** The maps that transpose sides into the workspace. */
-export function transposing(nest: ContractNest, plan: CopiedPlan): readonly MapNest[] {
-  const { a, b, rows, cols, depth, scratch } = plan.isChanged ? changedSides(nest) : nest;
-  const sides = [
-    { value: a, along: rows, to: plan.left.transposedAt },
-    { value: b, along: cols, to: plan.right.transposedAt },
-  ];
-  return sides.flatMap(({ value, along, to }): readonly MapNest[] => {
-    if (to === null) return [];
-    const index = addIndex(scaleIndex(varIndex(along), plan.pitch), varIndex(depth), constIndex(to));
-    return [{ kind: "map", loops: [along, depth], stores: [{ operand: scratch, index, value }] }];
-  });
-}
-
-/** What the descriptor of a side consists of besides its place. */
-const formOf = ({ isAcross }: CopiedSide): string => (isAcross ? "across" : "form");
-
-/** From one instruction's part of a side to the next, in units of 16 bytes: along rows, or sixteen rows down. */
-const instructionStep = ({ isAcross }: CopiedSide): number => (isAcross ? (ACROSS_BYTES / 16) * (16 / ACROSS_BOX) : 2);
 
 class CopiedPrinter {
   readonly #nest: ContractNest;

@@ -30,9 +30,9 @@ import { type Launch, loop, type Statement, storing, where } from "../block/prog
 import { withSpanGuards } from "../block/span.ts";
 import { CCode } from "../native/c-code.ts";
 import { live } from "../units.ts";
+import type { TensorMap } from "./copied-maps.ts";
 import { CUDA_DIALECT, TENSOR_DIALECT, vectorCopy } from "./dialect.ts";
 import { ACROSS_ROW, acrossMap } from "./tensor-across.ts";
-import type { TensorMap } from "./tensor-copied.ts";
 import { type TensorPlan, TILE_DEPTH, TILE_ROWS } from "./tensor-plan.ts";
 import { type Side, SideReads } from "./tensor-reads.ts";
 import { type Alignment, neighbours, placeOf } from "./tensor-side.ts";

@@ -14,7 +14,7 @@ export interface SideAccess {
   readonly vector: boolean;
 }
 
-interface SideCounters {
+export interface SideCounters {
   readonly along: LoopVar;
   readonly depth: LoopVar;
   readonly aligned: Alignment;

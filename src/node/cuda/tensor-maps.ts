@@ -1,5 +1,5 @@
 /** @file Matrices as the copy engine of a device takes them: the driver encodes each in 128 bytes, which are arguments of a launch. */
-import type { TensorMap } from "../../codegen/cuda/tensor-copied.ts";
+import type { TensorMap } from "../../codegen/cuda/copied-maps.ts";
 import { FACTORS } from "../../codegen/cuda/tensor-types.ts";
 import { bytesOf } from "../../kernel/dtype.ts";
 import type { Driver } from "./driver.ts";
