@@ -15,7 +15,7 @@
 import { attention } from "../src/api/attention.ts";
 import { compile } from "../src/api/compile.ts";
 
-import { mul as mulOf } from "../src/api/elementwise.ts";
+import { cast, mul as mulOf } from "../src/api/elementwise.ts";
 import { grad } from "../src/api/grad.ts";
 import { loadGraph } from "../src/api/load-graph.ts";
 import { plansOf } from "../src/api/plan.ts";
@@ -167,16 +167,17 @@ const attentionTypes = (batch: number, heads: number, positions: number, width: 
 };
 
 /** Errors of streamed attention relative to the largest element, against WebAssembly; and whether two runs have equal bits. */
-function attentionErrors(target: Target, causal: boolean): void {
+function attentionErrors(target: Target, causal: boolean, half = false): void {
   const random = hostRandom(3);
   const shape = [2, 3, 333, 64];
   const drawn = () =>
     tensor(
       Float32Array.from({ length: elementsOf(shape) }, () => 2 * random.next() - 1),
-      { shape },
+      { shape, dtype: half ? "bf16" : "f32" },
     );
   const args = [drawn(), drawn(), drawn(), drawn()] as const;
-  const step = (q: Tensor, k: Tensor, v: Tensor, w: Tensor) => {
+  const step = (...given: readonly Tensor[]) => {
+    const [q, k, v, w] = given.map((x) => (half ? cast(x, "f32") : x)) as [Tensor, Tensor, Tensor, Tensor];
     const loss = (a: Tensor, b: Tensor, c: Tensor) => mulOf(attention(a, b, c, { causal, form: "streamed" }), w).sum();
     return [attention(q, k, v, { causal, form: "streamed" }), ...grad(loss, { argnums: [0, 1, 2] })(q, k, v)];
   };
@@ -189,13 +190,16 @@ function attentionErrors(target: Target, causal: boolean): void {
   });
   const isSame = first.every((x, i) => [...at(second, i).data()].every((y, e) => Object.is(y, at(x, e))));
   const text = errors.map((error) => error.toExponential(1)).join(", ");
-  console.log(`attention ${causal ? "causal" : "full"}: errors of y, dq, dk, dv ${text}; equal bits ${isSame}`);
+  console.log(
+    `attention ${half ? "of bf16 " : ""}${causal ? "causal" : "full"}: errors of y, dq, dk, dv ${text}; equal bits ${isSame}`,
+  );
 }
 
 function attentions(): void {
   for (const products of ["tf32", "f32"] as const) {
     const target = found(cudaTarget({ products }));
     for (const causal of [true, false]) attentionErrors(target, causal);
+    if (products === "tf32") for (const causal of [true, false]) attentionErrors(target, causal, true);
     for (const [batch, heads, positions, width] of [
       [8, 12, 1024, 64],
       [4, 12, 4096, 64],

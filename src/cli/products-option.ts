@@ -24,10 +24,11 @@ export const PRODUCTS_OPTIONS = {
 
 const isHalf = (type: (typeof CHOICES)[number]): type is HalfType => HALVES.some((half) => half === type);
 
-/** What the target multiplies f32 in; undefined where nothing was asked of it. */
+/** What the target multiplies f32 in; undefined where nothing was asked of it. Those of bf16 and f16 ask for tensor cores too. */
 export function targetProducts(args: Arguments): Products | undefined {
   const asked = args.value("products") === undefined ? undefined : choice(args, "products", CHOICES);
-  return asked === undefined || isHalf(asked) ? undefined : asked;
+  if (asked === undefined || !isHalf(asked)) return asked;
+  return args.value("target") === "cuda" ? "tf32" : undefined;
 }
 
 /** The program with the casts that were asked for. */

@@ -157,6 +157,8 @@ export interface ContractNest {
   readonly split: readonly [outer: LoopVar, inner: LoopVar] | null;
   readonly window?: Window;
   readonly dtype: ProductType;
+  /** The type of both factors where it is a narrower one than `dtype`: all of their values are numbers of it. */
+  readonly factors?: DType;
   /** Over batch, rows, depth. */
   readonly a: Expr;
   /** Over batch, depth, cols. */

@@ -3,7 +3,7 @@
  * bits that a store and a load would give it. So fusion does not change results.
  */
 import { InternalError } from "../base/invariant.ts";
-import type { DType } from "./dtype.ts";
+import { type DType, typeOf } from "./dtype.ts";
 import type { Expr } from "./expr.ts";
 import { F16_NORMAL_BITS, F16_OVERFLOW_BITS } from "./half.ts";
 import { add, and, bitcast, le, lt, ne, or, pick, shl, shrS, shrU, sub } from "./scalar-ops.ts";
@@ -42,9 +42,30 @@ const ROUNDED: Readonly<Record<DType, (x: Expr) => Expr>> = {
   bool: exactly,
 };
 
-/** A value of the compute type of `dtype`, rounded to a number of `dtype`. */
+/** What was rounded here, and to which type. */
+const roundedTo = new WeakMap<Expr, DType>();
+
+/** Whether all values of an expression are seen to be numbers of a type: they come from memory of it, or were rounded to it. */
+function isStoredIn(dtype: DType, x: Expr): boolean {
+  if (roundedTo.get(x) === dtype) return true;
+  switch (x.kind) {
+    case "load":
+      return x.storage === dtype;
+    case "const":
+      return typeof x.value === "number" && Object.is(typeOf(dtype).round(x.value), x.value);
+    case "guard":
+      return isStoredIn(dtype, x.then) && isStoredIn(dtype, x.otherwise);
+    default:
+      return false;
+  }
+}
+
+/** A value of the compute type of `dtype`, rounded to a number of `dtype` where it is not one already. */
 export function asStored(dtype: DType, x: Expr): Expr {
   const rounded: ((x: Expr) => Expr) | undefined = ROUNDED[dtype];
   if (!rounded) throw new InternalError(`there is no rounding to ${dtype} in kernels`);
-  return rounded(x);
+  if (rounded === exactly || isStoredIn(dtype, x)) return x;
+  const made = rounded(x);
+  roundedTo.set(made, dtype);
+  return made;
 }

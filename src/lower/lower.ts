@@ -16,7 +16,7 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import type { ContractPart, ContractShape, LowerContext, Lowering, Reader } from "../ir/op.ts";
 import { elementsOf, storedElements, type TensorType } from "../ir/type.ts";
 import { collapseLoops } from "../kernel/collapse.ts";
-import { type Accumulator, productType, typeOf } from "../kernel/dtype.ts";
+import { type Accumulator, isComputed, isFloat, productType, typeOf } from "../kernel/dtype.ts";
 import { call, constant, type Expr, type Index, type LoopVar, load } from "../kernel/expr.ts";
 import { addIndex, constIndex, linearIndex, offsetIndex, scaleIndex, varIndex } from "../kernel/index-math.ts";
 import { type ContractNest, type Kernel, type Nest, type Operand, type Store, spanBounds } from "../kernel/loops.ts";
@@ -313,12 +313,19 @@ function contractNest(
   const within = part.within && part.within.length > 0 && !split ? { within: part.within } : {};
   const span = part.span ? { span: part.span(context, b) } : {};
   const window = split && part.window ? { window: part.window } : {};
-  const sides = { a: left, b: right };
+  const sides = { a: left, b: right, ...narrowFactors(context) };
   const nest = {
     ...{ kind: "contract" as const, batch, rows, cols, depth, split, ...window, dtype },
     ...{ ...sides, ...within, ...span, stores },
   };
   return part.start ? withStart(nest, inType(part.start(context, b, i, j), dtype), target) : nest;
+}
+
+/** The type of both factors, which are the last floats among the inputs, where it is one that is not computed in. */
+function narrowFactors({ inTypes }: LowerContext<never>): Pick<ContractNest, "factors"> {
+  const [left, right] = inTypes.filter(({ dtype }) => isFloat(dtype)).slice(-2);
+  const isNarrow = left && left.dtype === right?.dtype && !isComputed(left.dtype);
+  return isNarrow ? { factors: left.dtype } : {};
 }
 
 /** Copies the first input to the result; skipped if the two share storage. */

@@ -289,9 +289,10 @@ function storedBeyond({ kept, out }: Member, from: Group, to: Group): boolean {
  */
 function timely(from: Group, to: Group): boolean {
   const last = at(from.members, from.members.length - 1).position;
-  const waits = to.members.some((member) =>
-    member.in.some(({ from: read }) => read.group !== from && read.group !== to && read.position > last),
-  );
+  // what depends on nothing that is computed can be there before
+  const isLate = ({ group, position, in: reads }: Member): boolean =>
+    group !== from && group !== to && position > last && reads.length > 0;
+  const waits = to.members.some((member) => member.in.some(({ from: read }) => isLate(read)));
   if (!waits) return true;
   if (from.anchor) return false;
   const hidden = from.members.filter((member) => !storedBeyond(member, from, to));

@@ -3,11 +3,12 @@
  * GPU with its driver, a CUDA toolkit, a C compiler and koffi:
  *
  *   npx rolldown tests/support/cuda-device.ts -p node --no-treeshake --no-codeSplitting --external koffi --external highs --file node_modules/.cache/cuda-device.mjs &&
- *     node node_modules/.cache/cuda-device.mjs [samples graphs tensor programs budgets memory soak]
+ *     node node_modules/.cache/cuda-device.mjs [samples graphs tensor halves programs budgets memory soak]
  *
  *   samples    every operation on every sample, against the kernel interpreter
  *   graphs     random graphs, gradients and loops, against WebAssembly; neither fuses multiplications with additions
  *   tensor     products on tensor cores, against products in f32, of numbers for which both are exact
+ *   halves     products of bf16 and f16 on tensor cores, against f32, and matrices brought in all ways
  *   programs   training steps of the built-in programs, against `native`; both fuse
  *   budgets    gpt within five budgets, against the one without
  *   memory     the arena, against what the driver says was taken
@@ -18,35 +19,25 @@ import "../../src/api/methods.ts";
 import { vjp } from "../../src/autodiff/vjp.ts";
 import { grouped } from "../../src/base/errors.ts";
 import { at } from "../../src/base/invariant.ts";
-import { hostRandom } from "../../src/base/random.ts";
 import type { AnyProgram } from "../../src/cli/programs/built-in.ts";
 import { BUILT_IN } from "../../src/cli/programs/built-in.ts";
-import { Build } from "../../src/ir/build.ts";
 import type { Graph, Value } from "../../src/ir/graph.ts";
-import { elementsOf, tensorType } from "../../src/ir/type.ts";
 import { isFloat, type TypedArray } from "../../src/kernel/dtype.ts";
 import { interpretKernel } from "../../src/kernel/interpret.ts";
 import { CudaContext } from "../../src/node/cuda/context.ts";
 import { Driver } from "../../src/node/cuda/driver.ts";
 import { cudaTarget } from "../../src/node/cuda/target.ts";
 import { nativeTarget } from "../../src/node/native/target.ts";
-import { add } from "../../src/ops/elementwise.ts";
-import { matmul } from "../../src/ops/matmul.ts";
-import type { Target, TargetAnswer } from "../../src/runtime/device.ts";
+import type { Target } from "../../src/runtime/device.ts";
 import { wasmTarget } from "../../src/runtime/wasm-target.ts";
 import { storageOf, type Tensor } from "../../src/trace/tensor.ts";
 import { flatten } from "../../src/trace/tree.ts";
+import { found, halfProducts, tensorProducts } from "./cuda-products.ts";
 import { DeviceReport, difference, wrongSamples } from "./device-report.ts";
 import { kernelOps, kernelSamples } from "./kernel-samples.ts";
 import { randomGraph, randomInputs, together } from "./random-graph.ts";
 import { looped, randomCase } from "./random-loops.ts";
 import { runGraph } from "./run-graph.ts";
-
-function found(answer: TargetAnswer): Target {
-  if (typeof answer !== "string") return answer;
-  console.error(answer);
-  process.exit(1);
-}
 
 const report = new DeviceReport();
 
@@ -103,86 +94,6 @@ function graphs(): void {
     seeds(12, 200).map((seed) => looped(randomCase(seed))),
     false,
   );
-}
-
-// ---- tensor cores --------------------------------------------------------------------------------------------------
-
-/** [batch, rows, columns, depth], and which sides are transposed. */
-const PRODUCTS = [
-  [[1, 128, 192, 64], false, false],
-  [[1, 300, 500, 200], false, true],
-  [[1, 300, 500, 200], true, false],
-  [[1, 101, 67, 77], false, false],
-  [[1, 101, 67, 77], true, true],
-  [[5, 130, 200, 96], false, false],
-  [[3, 64, 1000, 1000], false, true],
-  [[1, 768, 768, 4096], true, false],
-  [[1, 257, 129, 5001], false, false],
-  [[1, 2048, 1536, 512], false, true],
-] as const;
-
-/** x · w + bias, a second result of it, and a side that is computed on the way in. */
-function productGraph([batch, m, n, k]: readonly number[], ta: boolean, tb: boolean): Graph {
-  const b = new Build("product");
-  const typeOf = (...shape: readonly (number | undefined)[]) =>
-    tensorType("f32", (batch === 1 ? shape : [batch, ...shape]) as number[]);
-  const x = b.param(ta ? typeOf(k, m) : typeOf(m, k));
-  const w = b.param(tb ? typeOf(n, k) : typeOf(k, n));
-  const bias = b.param(typeOf(m, n));
-  const y = b.call(add, [b.call(matmul, [x, w], { ta, tb }), bias], {});
-  return b.finish([y, b.call(add, [y, y], {}), b.call(matmul, [b.call(add, [x, x], {}), w], { ta, tb })]);
-}
-
-/** Whole numbers, whose products and sums are exact in every type: bits are compared with those of f32. */
-function tensor(): void {
-  const [target, plain] = [found(cudaTarget({ products: "tf32" })), found(cudaTarget())];
-  const wrong = PRODUCTS.flatMap(([shape, ta, tb]) => {
-    const random = hostRandom(5);
-    const whole = (n: number): Float64Array =>
-      Float64Array.from({ length: n }, () => Math.floor(random.next() * 9) - 4);
-    const graph = productGraph(shape, ta, tb);
-    const inputs = graph.params.map(({ type }) => whole(elementsOf(type.shape)));
-    const [got, want] = [target, plain].map((on) => runGraph(on, graph, (_, i) => at(inputs, i)));
-    const bad = (want ?? []).map((expected, i) => difference(at(got ?? [], i), expected));
-    return bad.every((e) => e < 0) ? [] : [`${shape.join("x")} ${ta} ${tb}: elements ${bad.join(", ")}`];
-  });
-  report.compared("products on tensor cores", wrong, PRODUCTS.length);
-  tiles();
-}
-
-/** Numbers that have to be rounded: tiles change no bit, and the error is that of eleven significant bits. */
-function tiles(): void {
-  const targets = ([64, 128, 192, 256] as const).map((tileCols) => found(cudaTarget({ products: "tf32", tileCols })));
-  const plain = found(cudaTarget());
-  let most = 0;
-  const wrong = PRODUCTS.flatMap(([shape, ta, tb]) => {
-    const random = hostRandom(6);
-    const graph = productGraph(shape, ta, tb);
-    const inputs = graph.params.map(({ type }) =>
-      Float64Array.from({ length: elementsOf(type.shape) }, () => Math.fround(random.next() - 0.5)),
-    );
-    const run = (on: Target) => runGraph(on, graph, (_, i) => at(inputs, i));
-    const [first, ...others] = targets.map(run);
-    const exact = run(plain);
-    (first ?? []).forEach((got, i) => {
-      most = Math.max(most, relativeError(got, at(exact, i)));
-    });
-    return others.every((other) => other.every((got, i) => difference(got, at(first ?? [], i)) < 0))
-      ? []
-      : [`${shape}`];
-  });
-  report.compared("products with other tiles", wrong, PRODUCTS.length);
-  console.log(`  relative error against f32 at most ${most.toExponential(1)}`);
-  if (!(most < 5e-4)) report.failures += 1;
-}
-
-function relativeError(got: TypedArray, want: TypedArray): number {
-  let [difference, size] = [0, 0];
-  for (let i = 0; i < got.length; i++) {
-    difference += ((got[i] ?? 0) - (want[i] ?? 0)) ** 2;
-    size += (want[i] ?? 0) ** 2;
-  }
-  return Math.sqrt(difference / size);
 }
 
 // ---- programs -----------------------------------------------------------------------------------------------------
@@ -299,7 +210,10 @@ function soak(): void {
   if (grown.device !== 0 || grown.process > 32 * 2 ** 20) report.failures += 1;
 }
 
-const SECTIONS = { samples, graphs, tensor, programs, budgets, memory, soak };
+const tensor = (): void => tensorProducts(report);
+const halves = (): void => halfProducts(report);
+
+const SECTIONS = { samples, graphs, tensor, halves, programs, budgets, memory, soak };
 
 for (const name of process.argv.slice(2)) {
   const started = performance.now();

@@ -7,7 +7,7 @@
  *   gradient of a weight       xᵀ · dy    right side dy, 8,192 × 3,072, too large to transpose
  *   changed                    dyᵀ · x    the same sums, stored transposed; x, 8,192 × 768, is transposed
  *
- * Bits are those of the other form, so all this is a choice by time alone.
+ * Bits are those of the other form, so all this is a choice by time alone. Matrices of bf16 and f16 go to tensor cores as they lie.
  */
 import { at } from "../../base/invariant.ts";
 import { type Expr, type Index, type LoopVar, operandsOf, walkExpr } from "../../kernel/expr.ts";
@@ -15,7 +15,8 @@ import type { ContractNest, Operand, Store } from "../../kernel/loops.ts";
 import { product } from "../units.ts";
 import { deviceCall } from "./device-math.ts";
 import { sumElements, type TensorDevice, type TensorPlan, TILE_ROWS } from "./tensor-plan.ts";
-import { inFours, inRoomyFours, isWordFloat, matrixOf } from "./tensor-side.ts";
+import { inFours, inRoomyFours, isFourFloat, isWordFloat, matrixOf } from "./tensor-side.ts";
+import { FACTORS, type FactorType, rowUnit } from "./tensor-types.ts";
 
 type Product = Omit<ContractNest, "scratch">;
 
@@ -86,16 +87,18 @@ const rounded = (elements: number, to: number): number => Math.ceil(elements / t
 type Found = Omit<CopiedSide, "transposedAt"> & { readonly isTurned: boolean };
 
 /** A side as the copy engine can have it, or null. */
-function foundSide(expr: Expr, along: LoopVar, depth: LoopVar): Found | null {
-  const matrix = matrixOf(expr, along, depth);
-  if (!matrix || matrix.offset % 4 !== 0) return null;
+function foundSide(expr: Expr, along: LoopVar, depth: LoopVar, factors: FactorType): Found | null {
+  const [{ storage, eitherOrder }, unit] = [FACTORS[factors], rowUnit(factors)];
+  const matrix = matrixOf(expr, along, depth, storage);
+  if (!matrix || matrix.offset % unit !== 0) return null;
   const { operand, offset, alongStride, depthStride } = matrix;
   const side = { operand, offset, rows: along.extent, isAcross: false };
-  if (depthStride === 1 && alongStride % 4 === 0 && alongStride >= depth.extent) {
+  if (depthStride === 1 && alongStride % unit === 0 && alongStride >= depth.extent) {
     return { ...side, pitch: alongStride, isTurned: false };
   }
-  if (alongStride === 1 && depthStride >= along.extent) return { ...side, pitch: depthStride, isTurned: true };
-  return null;
+  if (alongStride !== 1 || depthStride < along.extent) return null;
+  if (!eitherOrder) return { ...side, pitch: depthStride, isTurned: true };
+  return depthStride % unit === 0 ? { ...side, pitch: depthStride, isTurned: false, isAcross: true } : null;
 }
 
 /** A left side is read through registers where it lies across the depth. */
@@ -111,7 +114,7 @@ function storesFours({ stores, cols, start }: Product, operands: readonly Operan
   if (start && !(start.kind === "load" && isWordFloat(start.storage) && inFours(start.index, cols))) return false;
   if (parts > 1) return isWhole;
   const fits = isWhole ? inFours : inRoomyFours;
-  const isStored = stores.every((s) => fits(s.index, cols) && isWordFloat(at(operands, s.operand).dtype));
+  const isStored = stores.every((s) => fits(s.index, cols) && isFourFloat(at(operands, s.operand).dtype));
   return isStored && (isWhole || stores.every(({ value }) => !readsAlong(value, cols)));
 }
 
@@ -143,10 +146,12 @@ export function copiedPlan(
   const { batch, split, within, span, start } = nest;
   if (product(batch) !== 1 || split !== null || within !== undefined || span !== undefined) return null;
   const straight = timedPlan(nest, operands, plan, device);
-  const other = plan.parts > 1 && !start ? timedPlan(changedSides(nest), operands, plan, device) : null;
+  const mayChange = plan.factors === "tf32" && plan.parts > 1 && !start;
+  const other = mayChange ? timedPlan(changedSides(nest), operands, plan, device) : null;
   const isChanged = other !== null && (straight === null || other.time < straight.time);
   const best = isChanged ? other : straight;
-  if (!best || (!best.left.isAcross && best.time > GAIN * plan.microseconds)) return null;
+  if (!best) return null;
+  if (plan.factors === "tf32" && !best.left.isAcross && best.time > GAIN * plan.microseconds) return null;
   const places = placed(best.left, best.right, nest.depth.extent, sumElements(nest, plan));
   return { ...best.shape, blocks: device.multiprocessors, isChanged, ...places };
 }
@@ -166,7 +171,8 @@ function timedPlan(
   { multiprocessors, tileCols }: TensorDevice,
 ): TimedPlan | null {
   const { rows, cols, depth } = nest;
-  const [left, right] = [throughRegisters(foundSide(nest.a, rows, depth)), foundSide(nest.b, cols, depth)];
+  const left = throughRegisters(foundSide(nest.a, rows, depth, plan.factors));
+  const right = foundSide(nest.b, cols, depth, plan.factors);
   if (!left || !right || !storesFours(nest, operands, plan.parts)) return null;
   const down = Math.ceil(rows.extent / TILE_ROWS) * plan.parts;
   const time = (width: number): number => {

@@ -77,7 +77,7 @@ export function cudaDescription(options: CudaOptions): TargetDescription {
     sumOrder(nest) {
       const plan = tensor ? tensorPlan(nest, options) : null;
       if (!plan) return null;
-      return plan.parts === 1 ? "tf32" : `tf32, ${plan.parts} × ${plan.partSteps}`;
+      return plan.parts === 1 ? plan.factors : `${plan.factors}, ${plan.parts} × ${plan.partSteps}`;
     },
     startsSums: (nest) => (tensor ? tensorPlan(nest, options)?.parts === 1 : false),
     shapeLoops: (kernel) => kernel,

@@ -1,5 +1,6 @@
 /**
- * @file Functions that programs with products on tensor cores leave to instructions of the device: eˣ and 1 / (1 + e⁻ˣ). Everywhere else
+ * @file Functions that programs with products on tensor cores leave to instructions of the device: eˣ and 1 / (1 + e⁻ˣ), and
+ * rounding to bf16, which has the same bits. Everywhere else
  * they are written in arithmetic (kernel/math-exp.ts), so that all targets have the same bits; products in tf32 have bits of their own,
  * and a relative error of 2⁻¹¹ beside which that of the instructions, 2⁻²² and |x|·2⁻²⁴, does not count.
  *
@@ -7,6 +8,7 @@
  */
 import type { Expr } from "../../kernel/expr.ts";
 import { expOfNegative, sigmoid } from "../../kernel/math-exp.ts";
+import { asStored } from "../../kernel/stored.ts";
 import type { OwnCall } from "../block/print-c-like.ts";
 
 /** Known by its identity: stands for the argument in a form. */
@@ -15,10 +17,12 @@ const ARGUMENT: Expr = { kind: "acc", dtype: "f32" };
 const FORMS = [
   { name: "sigmoid_device", form: sigmoid(ARGUMENT) },
   { name: "exp_device", form: expOfNegative(ARGUMENT) },
+  { name: "bf16_device", form: asStored("bf16", ARGUMENT) },
 ] as const;
 
 export const DEVICE_MATH = `static __device__ __forceinline__ f32 exp_device(f32 x) { f32 y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f)); return y; }
 static __device__ __forceinline__ f32 sigmoid_device(f32 x) { f32 y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(1.0f + exp_device(-x))); return y; }
+static __device__ __forceinline__ f32 bf16_device(f32 x) { u32 y; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(x), "f"(0.0f)); return __uint_as_float(y); }
 `;
 
 /** Whether two expressions are equal: most are one object. */

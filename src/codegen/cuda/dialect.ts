@@ -1,5 +1,5 @@
 /** @file CUDA as a dialect of C (codegen/block/scalar-text.ts): what it writes otherwise, and what its text begins with. */
-import type { ScalarType } from "../../kernel/dtype.ts";
+import { bytesOf, isFloat, type ScalarType } from "../../kernel/dtype.ts";
 import type { CopyText, Dialect } from "../block/print-c-like.ts";
 import { C_DIALECT, literalText, scalarPrelude } from "../block/scalar-text.ts";
 import { halfPrelude } from "../native/halves.ts";
@@ -38,6 +38,18 @@ export function vectorCopy({ to, from, count, memories }: CopyText): string | nu
   const vector = VECTORS[memories.from.dtype]?.[count] ?? null;
   if (vector === null || memories.to.scope === "global") return null;
   const parts = ["x", "y", "z", "w"].slice(0, count).map((part, i) => `(&${to})[${i}] = v.${part};`);
+  return `{ const ${vector} v = *(const ${vector} *)&${from}; ${parts.join(" ")} }`;
+}
+
+/** The same of halves in memory, which become f32; null for others. */
+export function halfVector({ to, from, count, memories }: CopyText): string | null {
+  const { dtype } = memories.from;
+  if (!isFloat(dtype) || bytesOf(dtype) !== 2) return null;
+  const { value } = C_DIALECT.element(dtype);
+  const words = ["v.x", "v.y"].slice(0, count / 2);
+  const lanes = words.flatMap((word) => [`(u16)${word}`, `(u16)(${word} >> 16)`]);
+  const vector = count === 4 ? "uint2" : "uint1";
+  const parts = lanes.map((lane, i) => `(&${to})[${i}] = ${value(lane)};`);
   return `{ const ${vector} v = *(const ${vector} *)&${from}; ${parts.join(" ")} }`;
 }
 

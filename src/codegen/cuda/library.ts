@@ -3,17 +3,27 @@ import type { AttendNest, ContractNest, Kernel, Nest, Operand } from "../../kern
 import type { DeviceClass, Launch } from "../block/program.ts";
 import { blockProgram } from "../block/schedule.ts";
 import { product } from "../units.ts";
+import { attendFactors } from "./attend-tiles.ts";
+import { type TensorMap, transposing } from "./copied-maps.ts";
 import { copiedPlan } from "./copied-plan.ts";
 import { type CudaOptions, deviceClass } from "./description.ts";
 import { DEVICE_MATH } from "./device-math.ts";
 import { CUDA_DIALECT, cudaPrelude, TENSOR_DIALECT } from "./dialect.ts";
 import { printLaunch } from "./launch.ts";
 import { isTensorAttend, printTensorAttend } from "./tensor-attend.ts";
-import { printCopiedProduct, type TensorMap, transposing } from "./tensor-copied.ts";
+import { printCopiedProduct } from "./tensor-copied.ts";
 import { addingLaunch } from "./tensor-parts.ts";
 import { type TensorPlan, tensorPlan } from "./tensor-plan.ts";
 import { printTensorProduct } from "./tensor-product.ts";
-import { ATTEND_PRELUDE, COPY_PRELUDE, ownWgmmaText, TENSOR_PRELUDE, wgmmaText } from "./tensor-text.ts";
+import {
+  ALONG,
+  ATTEND_PRELUDE,
+  COPY_PRELUDE,
+  halfAttendText,
+  ownWgmmaText,
+  TENSOR_PRELUDE,
+  wgmmaText,
+} from "./tensor-text.ts";
 
 /** A function of the module and how it is launched. */
 export interface LaunchCode {
@@ -95,7 +105,10 @@ export class CudaLibrary {
     this.#shared.add(TENSOR_PRELUDE);
     const copied = aligned ? copiedPlan(nest, operands, plan, this.#options) : null;
     if (copied) {
-      this.#shared.add(COPY_PRELUDE).add((copied.left.isAcross ? ownWgmmaText : wgmmaText)(copied.cols));
+      const { cols, left, right } = copied;
+      const isOwn = left.isAcross && plan.factors === "tf32";
+      const multiply = isOwn ? ownWgmmaText(cols) : wgmmaText(cols, plan.factors, [left.isAcross, right.isAcross]);
+      this.#shared.add(COPY_PRELUDE).add(multiply);
       const before = blockProgram({ operands, nests: transposing(nest, copied) }, this.#device).launches;
       const { text, ...printed } = printCopiedProduct(nest, operands, plan, copied);
       const bounds = `__launch_bounds__(${printed.threads}, 1)`;
@@ -104,7 +117,7 @@ export class CudaLibrary {
     }
     const { grid, text, ...printed } = printTensorProduct(nest, operands, plan, () => aligned);
     if (printed.maps) this.#shared.add(COPY_PRELUDE).add(ownWgmmaText(plan.width));
-    else this.#shared.add(wgmmaText(plan.width));
+    else this.#shared.add(wgmmaText(plan.width, plan.factors, ALONG));
     const bounds = `__launch_bounds__(${printed.threads}, 1)`;
     return [
       { ...printed, name: this.#name(`extern "C" __global__ void ${bounds} ${NAME}${text}`), blocks: product(grid) },
@@ -113,7 +126,9 @@ export class CudaLibrary {
 
   /** Attention on tensor cores. */
   #attend(nest: AttendNest, operands: readonly Operand[], aligned: boolean): readonly LaunchCode[] {
+    const factors = attendFactors(nest);
     this.#shared.add(TENSOR_PRELUDE).add(ATTEND_PRELUDE);
+    if (factors !== "tf32") this.#shared.add(halfAttendText(factors));
     return printTensorAttend(nest, operands, () => aligned).map(({ grid, threads, text, ...printed }) => ({
       ...printed,
       name: this.#name(`extern "C" __global__ void __launch_bounds__(${threads}) ${NAME}${text}`),

@@ -7,12 +7,14 @@
  *   parts   └──── row ───────┘   └─ script ─┘  └─── row ───────┘
  */
 import { at } from "../../base/invariant.ts";
+import { bytesOf } from "../../kernel/dtype.ts";
 import type { Kernel } from "../../kernel/loops.ts";
 import { type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
 import { int, type Statement } from "../script.ts";
 import { driveScript, readsData, type Action as ScriptAction } from "../script-run.ts";
 import type { CudaOptions } from "./description.ts";
 import { CudaLibrary, type LaunchCode } from "./library.ts";
+import { FACTORS } from "./tensor-types.ts";
 
 /** Of the widest load. */
 const VECTOR_BYTES = 16;
@@ -107,7 +109,9 @@ function launchesOf(library: CudaLibrary, kernel: Kernel, addresses: readonly nu
   return library.launches(kernel, aligned).flatMap((code): readonly Command[] => {
     const [a, b] = (code.skipIfAliased ?? []).map((operand) => at(addresses, operand));
     if (a !== undefined && a === b) return [];
-    const matrices = (code.maps ?? []).map(({ operand, offset }) => at(addresses, operand) + 4 * offset);
+    const matrices = (code.maps ?? []).map(
+      ({ operand, offset, factors }) => at(addresses, operand) + bytesOf(FACTORS[factors].storage) * offset,
+    );
     return [{ kind: "launch", code, matrices, addresses: code.operands.map((operand) => at(addresses, operand)) }];
   });
 }

@@ -10,7 +10,7 @@
 import type { Index } from "../../kernel/expr.ts";
 import { addIndex, divIndex, modIndex, scaleIndex } from "../../kernel/index-math.ts";
 import type { ContractNest } from "../../kernel/loops.ts";
-import type { TensorMap } from "./tensor-copied.ts";
+import type { TensorMap } from "./copied-maps.ts";
 import { TILE_DEPTH } from "./tensor-plan.ts";
 import type { Matrix } from "./tensor-side.ts";
 
@@ -32,7 +32,7 @@ export const acrossMap = (
   { operand, offset, depthStride }: Omit<Matrix, "alongStride">,
   { rows, depth }: ContractNest,
 ): TensorMap => ({
-  ...{ operand, offset, pitch: depthStride },
+  ...{ operand, offset, pitch: depthStride, factors: "tf32" },
   extents: [rows.extent, depth.extent],
   box: [32, TILE_DEPTH],
 });

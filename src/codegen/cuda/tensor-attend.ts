@@ -1,12 +1,14 @@
 /**
- * @file Attention on tensor cores (tf32), as CUDA. A block of threads is a block of 64 queries, or keys: four warps of sixteen
+ * @file Attention on tensor cores, as CUDA. A block of threads is a block of 64 queries, or keys: four warps of sixteen
  * rows each. Tiles of both sides go to shared memory, rounded; products of blocks are `mma` instructions, whose sums stay in
  * registers, and what follows is computed where they are:
  *
  *   a thread's sums   rows 16 · warp + lane div 4 (+ 8), columns 8 n + 2 · (lane mod 4) (+ 1)
  *
- * The sums of one product are the left side of the next: an instruction sums over eight keys in any order, so the pair of
- * neighbouring columns that a thread has serves as keys number t and t + 4, and the right side is read in that order.
+ * The sums of one product are the left side of the next. In tf32 an instruction sums over eight keys in any order, so the pair of
+ * neighbouring columns that a thread has serves as keys number t and t + 4, and the right side is read in that order. Where
+ * queries, keys and values are bf16 or f16 in memory, so are all factors; then a thread has the pairs that an instruction
+ * of sixteen keys takes from it.
  *
  *   forward   queries against keys:     s = q·kᵀ      p      o += p·v
  *   dq        queries against keys:     s, g·vᵀ       d      dq += d·k
@@ -29,13 +31,12 @@ import { type Place, StatementPrinter } from "../block/print-c-like.ts";
 import { type Launch, loop, type Statement, storing, where } from "../block/program.ts";
 import { CCode } from "../native/c-code.ts";
 import { live, product } from "../units.ts";
+import { attendFactors, EACH, roundUp, TileForm } from "./attend-tiles.ts";
 import { CUDA_DIALECT, TENSOR_DIALECT } from "./dialect.ts";
 import type { TensorText } from "./tensor-product.ts";
-import { type Alignment, neighbours } from "./tensor-side.ts";
+import type { Alignment } from "./tensor-side.ts";
 
 const THREADS = 128;
-/** Sums of a thread for each eight columns. */
-const EACH = 4;
 const LEAST_DEPTH = 16;
 const MOST_DEPTH = 128;
 
@@ -51,10 +52,6 @@ export function isTensorAttend({ dtype, rows, cols, depth, width, weight }: Atte
     Math.max(...wide) <= MOST_DEPTH
   );
 }
-
-const roundUp = (n: number, to: number): number => Math.ceil(n / to) * to;
-/** From row to row of a tile in shared memory: the threads of a warp read different banks, along rows and across. */
-const pitchOf = (width: number): number => roundUp(width, 32) + 4;
 
 /** A tile of shared memory: 64 rows of one side. */
 interface Tile {
@@ -92,11 +89,13 @@ class AttendPrinter {
   #shared = 0;
 
   readonly aligned: Alignment;
+  readonly form: TileForm;
 
   constructor(nest: AttendNest, operands: readonly Operand[], role: Role, aligned: Alignment) {
     this.nest = nest;
     this.role = role;
     this.aligned = aligned;
+    this.form = new TileForm(attendFactors(nest));
     const isKeys = role === "keys";
     [this.own, this.other] = isKeys ? [nest.cols, nest.rows] : [nest.rows, nest.cols];
     this.block = counter("block", Math.ceil(this.own.extent / ATTEND_BLOCK));
@@ -138,7 +137,7 @@ class AttendPrinter {
   }
 
   tile(word: string, along: LoopVar, inside: LoopVar, expr: Expr): Tile {
-    const { name } = this.shared(word, ATTEND_BLOCK * pitchOf(inside.extent));
+    const { name } = this.shared(word, ATTEND_BLOCK * this.form.pitch(inside.extent));
     return { name, along, inside, expr };
   }
 
@@ -181,9 +180,11 @@ class AttendPrinter {
   /** Fills a tile of a block, rounded; beyond the ends it is zero. */
   fill(tile: Tile, block: LoopVar): void {
     const { name, along, inside, expr } = tile;
-    const width = roundUp(inside.extent, 8);
-    const { vector } = neighbours(expr, { along, depth: inside, aligned: this.aligned });
-    const each = vector && inside.extent === width && isAlong(expr, inside) ? EACH : 1;
+    const width = roundUp(inside.extent, this.form.unit);
+    const each =
+      inside.extent === width && isAlong(expr, inside)
+        ? this.form.together(expr, { along, depth: inside, aligned: this.aligned })
+        : 1;
     const element = counter(this.code.name("element"), (ATTEND_BLOCK * width) / each);
     const index = this.printer.counter(element);
     const row = this.at(block, divIndex(varIndex(element), width / each));
@@ -195,35 +196,35 @@ class AttendPrinter {
       ]),
     );
     const bounds = [...below(row, along.extent), ...below(column, inside.extent)];
-    const place = `${index} / ${width / each} * ${pitchOf(inside.extent)} + ${index} % ${width / each} * ${each}`;
+    const pitch = this.form.pitch(inside.extent) * this.form.perWord;
+    const place = `${index} / ${width / each} * ${pitch} + ${index} % ${width / each} * ${each}`;
     const value = this.registers("value", 1);
     const then = places.expr(expr);
     this.line("#pragma unroll 8");
     this.code.block(`for (idx ${index} = threadIdx.x; ${index} < ${element.extent}; ${index} += ${THREADS})`, () => {
       if (each > 1 && then.kind === "load") {
         const inside = bounds.map((bound) => `${this.printer.index(bound.index)} < ${bound.hi}`).join(" && ");
-        const from = `*(const float4 *)&${at(this.names, then.operand)}[${this.printer.index(then.index)}]`;
-        this.line(`float4 four = { 0.0f, 0.0f, 0.0f, 0.0f };`);
-        this.line(`${inside ? `if (${inside}) ` : ""}four = ${from};`);
-        const parts = ["x", "y", "z", "w"].map((part) => `to_tf32(four.${part})`).join(", ");
-        this.line(`*(uint4 *)&${name}[${place}] = make_uint4(${parts});`);
+        const from = `&${at(this.names, then.operand)}[${this.printer.index(then.index)}]`;
+        for (const line of this.form.vectorText({ from, inside, each, name, place })) this.line(line);
         this.statements.push(this.set(value, ZERO, then));
         return;
       }
       this.print([this.set(value, ZERO, guarded(then, bounds))]);
-      this.line(`((u32 *)${name})[${place}] = to_tf32(${value.name}[0]);`);
+      this.line(this.form.elementText(name, place, `${value.name}[0]`));
     });
   }
 
   /** sums = own · otherᵀ of two tiles. */
   pairs(sums: Sums, own: Tile, other: Tile): void {
     this.zero(sums);
-    const depth = roundUp(own.inside.extent, 8);
-    this.line(`pair_products<${depth}, ${pitchOf(own.inside.extent)}>(${sums.name}, ${own.name}, ${other.name});`);
+    const depth = roundUp(own.inside.extent, this.form.unit);
+    const extents = `<${depth}, ${this.form.pitch(own.inside.extent)}>`;
+    this.line(`pair_products_${this.form.factors}${extents}(${sums.name}, ${own.name}, ${other.name});`);
   }
 
   weigh(sums: Sums, p: Sums, { name, inside }: Tile): void {
-    this.line(`weighted_sums<${sums.columns}, ${pitchOf(inside.extent)}>(${sums.name}, ${p.name}, ${name});`);
+    const extents = `<${sums.columns}, ${this.form.pitch(inside.extent)}>`;
+    this.line(`weighted_sums_${this.form.factors}${extents}(${sums.name}, ${p.name}, ${name});`);
   }
 
   // ---- scores -------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@
  * The bits are those of tensor-product.ts: the same numbers are added in the same order.
  */
 import { at, invariant } from "../../base/invariant.ts";
+import { bytesOf } from "../../kernel/dtype.ts";
 import { type Expr, type Index, type LoopVar, load } from "../../kernel/expr.ts";
 import {
   addIndex,
@@ -29,7 +30,7 @@ import {
   scaleIndex,
   varIndex,
 } from "../../kernel/index-math.ts";
-import type { ContractNest, MapNest, Operand, Store } from "../../kernel/loops.ts";
+import type { ContractNest, Operand, Store } from "../../kernel/loops.ts";
 import { below, counter, Memories, Replacement } from "../block/counters.ts";
 import { certainLoads, type Load, loadKey, replaceLoads } from "../block/loads.ts";
 import { memoriesIn } from "../block/print-c.ts";
@@ -37,21 +38,24 @@ import { type CopyText, type Dialect, type Place, StatementPrinter } from "../bl
 import { type Element, type Launch, type Statement, storing, where } from "../block/program.ts";
 import { CCode } from "../native/c-code.ts";
 import { live, product } from "../units.ts";
-import { type CopiedPlan, type CopiedSide, callsIn, changedSides } from "./copied-plan.ts";
-import { CUDA_DIALECT, TENSOR_DIALECT, vectorCopy } from "./dialect.ts";
-import { acrossMap, acrossRow } from "./tensor-across.ts";
+import { formOf, instructionStep, mapOf, type TensorMap } from "./copied-maps.ts";
+import { type CopiedPlan, callsIn, changedSides } from "./copied-plan.ts";
+import { CUDA_DIALECT, halfVector, TENSOR_DIALECT, vectorCopy } from "./dialect.ts";
+import { acrossRow } from "./tensor-across.ts";
 import { type TensorPlan, TILE_DEPTH, TILE_ROWS } from "./tensor-plan.ts";
-import { inFours, isWordFloat } from "./tensor-side.ts";
+import { inFours, isFourFloat } from "./tensor-side.ts";
 import {
+  ACROSS_FORM,
   CONSUMERS,
   DESCRIPTOR_FORM,
   declareStages,
-  ROW_BYTES,
   setBarriers,
   sharedBytesOf,
   stageBytes,
   tileOrder,
 } from "./tensor-stages.ts";
+import { wgmmaName } from "./tensor-text.ts";
+import { ROW_BYTES, rowElements } from "./tensor-types.ts";
 
 /** A group of warps, of which one thread works: groups can leave registers to each other. */
 const PRODUCERS = 128;
@@ -62,17 +66,6 @@ const TOGETHER = 4;
 const MANY = 3;
 /** Calls for one sum up to which every batch has code of its own; more would not fit into the cache of instructions. */
 const MOST_WRITTEN_OUT = 24;
-
-/** A part of an operand as the copy engine sees it: rows of f32 at a distance, of which it copies boxes. */
-export interface TensorMap {
-  readonly operand: number;
-  /** In elements from the operand's start, and from one row to the next. */
-  readonly offset: number;
-  readonly pitch: number;
-  /** Elements of a row, rows. */
-  readonly extents: readonly [number, number];
-  readonly box: readonly [number, number];
-}
 
 export interface CopiedText {
   /** Parameters and body; maps come before pointers. */
@@ -86,38 +79,18 @@ export interface CopiedText {
 
 /** Reads and writes four at once. */
 const copyVector = (copy: CopyText): string | null => {
-  if (copy.memories.to.scope !== "global") return vectorCopy(copy);
+  const { to, from } = copy.memories;
+  if (to.scope !== "global") return from.scope === "global" ? (halfVector(copy) ?? vectorCopy(copy)) : vectorCopy(copy);
+  if (copy.count !== 4) return null;
   const parts = Array.from({ length: copy.count }, (_, i) => `(&${copy.from})[${i}]`);
-  return copy.count === 4 ? `*(float4 *)&${copy.to} = make_float4(${parts.join(", ")});` : null;
+  if (bytesOf(to.dtype) === 4) return `*(float4 *)&${copy.to} = make_float4(${parts.join(", ")});`;
+  const [a, b, c, d] = parts;
+  return `*(uint2 *)&${copy.to} = make_uint2(${to.dtype}_pair(${a}, ${b}), ${to.dtype}_pair(${c}, ${d}));`;
 };
 
 const copyOf = (to: Element, from: Element): Statement => ({ kind: "copy", to, from, count: 4 });
 
 const COPIED_DIALECT: Dialect = { ...TENSOR_DIALECT, copy: copyVector };
-
-/** Where a side is in the workspace once it is transposed, or in its operand. */
-function mapOf(nest: ContractNest, plan: CopiedPlan, side: CopiedSide, rows: number): TensorMap {
-  if (side.isAcross) return acrossMap({ ...side, depthStride: side.pitch }, nest);
-  const box = [TILE_DEPTH, rows] as const;
-  const extents = [nest.depth.extent, side.rows] as const;
-  const { operand, offset, pitch } = side;
-  if (side.transposedAt === null) return { box, extents, operand, offset, pitch };
-  return { box, extents, operand: nest.scratch, offset: side.transposedAt, pitch: plan.pitch };
-}
-
-/** The maps that transpose sides into the workspace. */
-export function transposing(nest: ContractNest, plan: CopiedPlan): readonly MapNest[] {
-  const { a, b, rows, cols, depth, scratch } = plan.isChanged ? changedSides(nest) : nest;
-  const sides = [
-    { value: a, along: rows, to: plan.left.transposedAt },
-    { value: b, along: cols, to: plan.right.transposedAt },
-  ];
-  return sides.flatMap(({ value, along, to }): readonly MapNest[] => {
-    if (to === null) return [];
-    const index = addIndex(scaleIndex(varIndex(along), plan.pitch), varIndex(depth), constIndex(to));
-    return [{ kind: "map", loops: [along, depth], stores: [{ operand: scratch, index, value }] }];
-  });
-}
 
 class CopiedPrinter {
   readonly #nest: ContractNest;
@@ -151,7 +124,7 @@ class CopiedPrinter {
     this.#part = counter("part", plan.parts);
     this.#rowTile = counter("row_tile", Math.ceil(nest.rows.extent / TILE_ROWS));
     this.#colTile = counter("col_tile", Math.ceil(nest.cols.extent / copied.cols));
-    const loads = certainLoads(this.#results).filter((e) => isWordFloat(e.storage) && inFours(e.index, nest.cols));
+    const loads = certainLoads(this.#results).filter((e) => isFourFloat(e.storage) && inFours(e.index, nest.cols));
     this.#together = loads.length + this.#results.length > MANY ? TOGETHER / 2 : TOGETHER;
     this.#isLoop = callsIn(this.#results) > MOST_WRITTEN_OUT;
     this.#batch = counter("batch", copied.cols / 8 / this.#together);
@@ -188,9 +161,20 @@ class CopiedPrinter {
     return stageBytes(this.#copied.cols);
   }
 
+  /** A left side across the depth that tensor cores do not take from shared memory. */
+  get #throughRegisters(): boolean {
+    return this.#copied.left.isAcross && this.#plan.factors === "tf32";
+  }
+
+  /** Steps of the plan as stages, whose rows may be longer. */
+  #stagesOf(steps: number): number {
+    return Math.ceil((steps * TILE_DEPTH) / rowElements(this.#plan.factors));
+  }
+
   /** For every tile of the block: where it is, and how many steps its part has. */
   #tiles(body: () => void): void {
-    const { steps, partSteps, parts } = this.#plan;
+    const { parts } = this.#plan;
+    const [steps, partSteps] = [this.#stagesOf(this.#plan.steps), this.#stagesOf(this.#plan.partSteps)];
     this.#code.block(`for (int tile = blockIdx.x; tile < ${product(this.#grid)}; tile += gridDim.x)`, () => {
       this.#printer.splitBlock(this.#grid, "(idx)tile");
       const first = this.#printer.index(scaleIndex(varIndex(this.#part), partSteps));
@@ -211,46 +195,47 @@ class CopiedPrinter {
           line("barrier_wait(empty + 8 * number, parity);");
           line(`const u32 stage = stages + number * ${this.#stageBytes};`);
           line(`barrier_expect(full + 8 * number, ${this.#stageBytes});`);
-          this.#bringLeft();
-          line(`copy_box(stage + ${TILE_ROWS * ROW_BYTES}, &right, step * ${TILE_DEPTH}, col, full + 8 * number);`);
+          this.#bring("left", { at: 0, place: "row", length: TILE_ROWS });
+          this.#bring("right", { at: TILE_ROWS * ROW_BYTES, place: "col", length: cols });
           line(`if (++number == ${stages}) { number = 0; parity ^= 1; }`);
         });
       });
     });
   }
 
-  /** Boxes of 32 rows where they lie across the depth. */
-  #bringLeft(): void {
-    const line = (text: string): void => this.#code.line(text);
-    if (!this.#copied.left.isAcross) {
-      line(`copy_box(stage, &left, step * ${TILE_DEPTH}, row, full + 8 * number);`);
-      return;
-    }
-    for (let box = 0; box < TILE_ROWS / 32; box++) {
-      const to = `stage + ${box * 32 * ROW_BYTES}`;
-      line(`copy_box(${to}, &left, row + ${32 * box}, step * ${TILE_DEPTH}, full + 8 * number);`);
-    }
+  /** One box, or boxes of a row's elements each where they lie across the depth. */
+  #bring(
+    side: "left" | "right",
+    { at: start, place, length }: { readonly at: number; readonly place: string; readonly length: number },
+  ): void {
+    const depth = rowElements(this.#plan.factors);
+    const bring = (from: number, first: string, second: string): void =>
+      this.#code.line(`copy_box(stage + ${start + from}, &${side}, ${first}, ${second}, full + 8 * number);`);
+    if (!this.#copied[side].isAcross) bring(0, `step * ${depth}`, place);
+    else for (let at = 0; at < length; at += depth) bring(at * ROW_BYTES, `${place} + ${at}`, `step * ${depth}`);
   }
 
   #multiply(): void {
-    const { cols, left, stages } = this.#copied;
+    const { cols, left, right, stages } = this.#copied;
     const line = (text: string): void => this.#code.line(text);
+    const isOwn = this.#throughRegisters;
     line("const int group = threadIdx.x / 128;");
     line(`const idx ${this.#printer.counter(this.#thread)} = threadIdx.x;`);
     line("u32 parity = 0, number = 0, before = 0;");
     line(DESCRIPTOR_FORM);
-    if (left.isAcross) line("u32 corner[4]; across_corners(corner, group);");
+    if (isOwn) line("u32 corner[4]; across_corners(corner, group);");
+    else if (left.isAcross || right.isAcross) line(ACROSS_FORM);
     this.#tiles(() => {
       line(`f32 sum[${cols / 2}];`);
       if (this.#nest.start) this.#begin(this.#nest.start);
       this.#code.block("for (int step = 0; step < steps; step++)", () => {
         line("barrier_wait(full + 8 * number, parity);");
         line(`const u32 stage = stages + number * ${this.#stageBytes};`);
-        if (left.isAcross) this.#stepAcross();
+        if (isOwn) this.#stepAcross();
         else this.#step();
         line(`if (++number == ${stages}) { number = 0; parity ^= 1; }`);
       });
-      if (!left.isAcross) {
+      if (!isOwn) {
         line('asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");');
         line("if (threadIdx.x % 32 == 0) barrier_arrive(empty + 8 * before);");
       }
@@ -261,8 +246,9 @@ class CopiedPrinter {
   /** A step of which both sides are in shared memory: its stage is given back while the next one is multiplied. */
   #step(): void {
     const line = (text: string): void => this.#code.line(text);
-    line(`const u64 a = form | (u64)((stage + group * ${64 * ROW_BYTES}) >> 4);`);
-    this.#wgmma((k) => `(sum, a + ${2 * k}`);
+    const { left } = this.#copied;
+    line(`const u64 a = ${formOf(left)} | (u64)((stage + group * ${64 * ROW_BYTES}) >> 4);`);
+    this.#wgmma((k) => `(sum, a + ${k * instructionStep(left)}`);
     line('asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");');
     line("if (step > 0 && threadIdx.x % 32 == 0) barrier_arrive(empty + 8 * before);");
     line("before = number;");
@@ -284,12 +270,14 @@ class CopiedPrinter {
 
   /** The instructions of a step; `start` is the end of their name and their first arguments. */
   #wgmma(start: (k: number) => string): void {
-    const { cols } = this.#copied;
-    this.#code.line(`const u64 b = form | (u64)((stage + ${TILE_ROWS * ROW_BYTES}) >> 4);`);
+    const { cols, left, right } = this.#copied;
+    const isOwn = this.#throughRegisters;
+    const name = wgmmaName(cols, this.#plan.factors, [left.isAcross && !isOwn, right.isAcross]);
+    this.#code.line(`const u64 b = ${formOf(right)} | (u64)((stage + ${TILE_ROWS * ROW_BYTES}) >> 4);`);
     this.#code.line('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");');
     for (let k = 0; k < 4; k++) {
       const keep = k > 0 || this.#nest.start ? 1 : "step > 0";
-      this.#code.line(`wgmma_${cols}${start(k)}, b + ${2 * k}, ${keep});`);
+      this.#code.line(`${name}${start(k)}, b + ${k * instructionStep(right)}, ${keep});`);
     }
     this.#code.line('asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");');
   }
@@ -340,7 +328,7 @@ class CopiedPrinter {
   #row(lower: Index): Index {
     const thread = varIndex(this.#thread);
     const upper = addIndex(scaleIndex(divIndex(thread, 32), 16), divIndex(modIndex(thread, 32), 4));
-    const inTile = this.#copied.left.isAcross ? acrossRow(thread, lower) : addIndex(upper, scaleIndex(lower, 8));
+    const inTile = this.#throughRegisters ? acrossRow(thread, lower) : addIndex(upper, scaleIndex(lower, 8));
     return addIndex(scaleIndex(varIndex(this.#rowTile), TILE_ROWS), inTile);
   }
 
@@ -458,8 +446,8 @@ class CopiedPrinter {
     return {
       text: `(${params.join(", ")}) {\n${this.#code.lines.join("\n")}\n}\n`,
       maps: [
-        mapOf(this.#nest, this.#copied, this.#copied.left, TILE_ROWS),
-        mapOf(this.#nest, this.#copied, this.#copied.right, cols),
+        mapOf(this.#nest, this.#copied, this.#copied.left, [TILE_ROWS, this.#plan.factors]),
+        mapOf(this.#nest, this.#copied, this.#copied.right, [cols, this.#plan.factors]),
       ],
       operands: pointers.map(({ memory }) => memory.operand),
       blocks: Math.min(product(this.#grid), this.#copied.blocks),

@@ -1,19 +1,19 @@
 /**
- * @file Products on tensor cores (tf32): which there are, and how each is cut. Operands are rounded to the nearest number with
- * eleven significant bits, products are added in f32 by the tensor core along the depth in ascending order, eight at a
- * time. Where tiles are few, the depth is cut into parts, whose sums are added in order. Which nests are products of this
+ * @file Products on tensor cores: which there are, and how each is cut. Operands of f32 are rounded to the nearest number with
+ * eleven significant bits (tf32), those of bf16 and f16 are taken as they are; products are added in f32 by the tensor core along
+ * the depth in ascending order, eight at a time in tf32 and sixteen otherwise. Where tiles are few, the depth is cut into parts, whose sums are added in order. Which nests are products of this
  * kind, and the parts, follow from the nest's extents alone; tiles change no bit.
  */
-import { isFloatScalar, laneBytes } from "../../kernel/dtype.ts";
 import type { ContractNest } from "../../kernel/loops.ts";
 import { product } from "../units.ts";
 import { type Matrix, matrixOf, neighbours } from "./tensor-side.ts";
+import { type FactorType, factorsOf } from "./tensor-types.ts";
 
 type Product = Omit<ContractNest, "scratch">;
 
 /** Rows of a tile: 64 for each of two groups of warps. */
 export const TILE_ROWS = 128;
-/** Depth of a tile in shared memory: rows of 128 bytes. */
+/** Depth of a step: rows of 128 bytes in shared memory in tf32. */
 export const TILE_DEPTH = 32;
 /** Depth of the pieces that parts consist of, in tiles. */
 const PIECE = 16;
@@ -29,6 +29,7 @@ const MOST_PARTS = 8;
 const LONG_DEPTH = 2 ** 14;
 
 export interface TensorPlan {
+  readonly factors: FactorType;
   /** Columns of a tile. */
   readonly cols: 64 | 128 | 192 | 256;
   /** Tiles of shared memory in flight. */
@@ -65,9 +66,10 @@ function stepTime(cols: number, isDeep: boolean, isLeftRead: boolean): number {
 }
 
 /** The left side as a matrix across the depth whose rows start at multiples of 16 bytes. */
-function acrossOf({ a, batch, rows, depth, split, within, span }: Product): Matrix | null {
-  if (product(batch) !== 1 || split !== null || within !== undefined || span !== undefined) return null;
-  const matrix = matrixOf(a, rows, depth);
+function acrossOf({ a, batch, rows, depth, split, within, span }: Product, factors: FactorType): Matrix | null {
+  if (factors !== "tf32" || product(batch) !== 1 || split !== null || within !== undefined || span !== undefined)
+    return null;
+  const matrix = matrixOf(a, rows, depth, "f32");
   const isAcross = matrix?.alongStride === 1 && matrix.depthStride >= rows.extent;
   return isAcross && matrix.depthStride % 4 === 0 && matrix.offset % 4 === 0 ? matrix : null;
 }
@@ -80,9 +82,9 @@ export interface TensorDevice {
 
 /** How a product is computed, or null where it is none for tensor cores. */
 export function tensorPlan(nest: Product, { multiprocessors, tileCols }: TensorDevice): TensorPlan | null {
-  const { batch, rows, cols, depth, dtype } = nest;
-  const fits = isFloatScalar(dtype) && laneBytes(dtype) === 4 && depth.extent >= LEAST_DEPTH;
-  if (!fits || Math.min(rows.extent, cols.extent) < LEAST_SIDE) return null;
+  const { batch, rows, cols, depth } = nest;
+  const factors = factorsOf(nest);
+  if (!factors || depth.extent < LEAST_DEPTH || Math.min(rows.extent, cols.extent) < LEAST_SIDE) return null;
   const down = product(batch) * Math.ceil(rows.extent / TILE_ROWS);
   const tiles = down * Math.ceil(cols.extent / TILE_ROWS);
   const steps = Math.ceil(depth.extent / TILE_DEPTH);
@@ -95,11 +97,11 @@ export function tensorPlan(nest: Product, { multiprocessors, tileCols }: TensorD
   const shapes = SHAPES.filter((shape) => tileCols === undefined || shape.cols === tileCols);
   const counters = { along: cols, depth: nest.split?.[1] ?? depth, aligned: () => true };
   const { deep } = neighbours(nest.b, counters);
-  const across = acrossOf(nest);
+  const across = acrossOf(nest, factors);
   const time = (width: number): number => waves(width) * stepTime(width, deep, across === null);
   const [best = SHAPES[1]] = shapes.sort((a, b) => time(a.cols) - time(b.cols));
   const microseconds = time(best.cols) * Math.min(partSteps, steps) * READ_TIME;
-  return { ...best, parts, partSteps, steps, across, microseconds };
+  return { ...best, factors, parts, partSteps, steps, across, microseconds };
 }
 
 /** Elements of workspace: the sums of every part where there are several. */

@@ -30,9 +30,9 @@ import { type Launch, loop, type Statement, storing, where } from "../block/prog
 import { withSpanGuards } from "../block/span.ts";
 import { CCode } from "../native/c-code.ts";
 import { live } from "../units.ts";
+import type { TensorMap } from "./copied-maps.ts";
 import { CUDA_DIALECT, TENSOR_DIALECT, vectorCopy } from "./dialect.ts";
 import { ACROSS_ROW, acrossMap } from "./tensor-across.ts";
-import type { TensorMap } from "./tensor-copied.ts";
 import { type TensorPlan, TILE_DEPTH, TILE_ROWS } from "./tensor-plan.ts";
 import { type Side, SideReads } from "./tensor-reads.ts";
 import { type Alignment, neighbours, placeOf } from "./tensor-side.ts";
@@ -40,12 +40,14 @@ import {
   CONSUMERS,
   DESCRIPTOR_FORM,
   declareStages,
-  ROW_BYTES,
+  SHORT_FORM,
   setBarriers,
   sharedBytesOf,
   stageBytes,
   tileOrder,
 } from "./tensor-stages.ts";
+import { ALONG, wgmmaName } from "./tensor-text.ts";
+import { type FactorType, ROW_BYTES } from "./tensor-types.ts";
 
 /** Floats after each row of the tile of sums: rows of neighbouring threads in different banks. */
 const PADDING = 8;
@@ -68,6 +70,13 @@ export interface TensorText {
 
 /** The name that memories have in the text. */
 const WORDS = { global: "global", shared: "shared", register: "own", local: "own" } as const;
+
+/** Four neighbours along the depth, to an address of shared memory. */
+function storeText(factors: FactorType, to: string, four: readonly string[]): string {
+  if (factors === "tf32") return `store_tf32(${to}, ${four.join(", ")});`;
+  const pair = (first: number): string => `${factors}_factors(${four.slice(first, first + 2).join(", ")})`;
+  return `store_pairs(${to}, ${pair(0)}, ${pair(2)});`;
+}
 
 class TensorPrinter {
   readonly #nest: ContractNest;
@@ -131,6 +140,15 @@ class TensorPrinter {
     return live([this.#part, ...this.#nest.batch, ...tileOrder(this.#nest, this.#left.tile, this.#right.tile)]);
   }
 
+  /** Of a row in a stage: a step has half as many bytes of halves, and half as many instructions. */
+  get #rowBytes(): number {
+    return this.#isShort ? ROW_BYTES / 2 : ROW_BYTES;
+  }
+
+  get #isShort(): boolean {
+    return this.#plan.factors !== "tf32";
+  }
+
   get #stageBytes(): number {
     return stageBytes(this.#plan.cols);
   }
@@ -148,10 +166,17 @@ class TensorPrinter {
     const own = at(this.#names, side.own);
     const chunks = (this.#memories.list[side.own]?.elements ?? 0) / 4;
     const store = (to: string, elements: readonly number[]): void =>
-      this.#code.line(`store_tf32(${to}, ${elements.map((e) => `${own}[${e}]`).join(", ")});`);
+      this.#code.line(
+        storeText(
+          this.#plan.factors,
+          to,
+          elements.map((e) => `${own}[${e}]`),
+        ),
+      );
+    const [rowBytes, place] = [this.#rowBytes, this.#isShort ? "swizzled_short" : "swizzled"];
     if (side.deep) {
       for (let i = 0; i < chunks; i++) {
-        const to = `stage + ${side.start + i * (producers / 8) * ROW_BYTES} + swizzled(id / 8, id % 8)`;
+        const to = `stage + ${side.start + i * (producers / 8) * rowBytes} + ${place}(id / 8, id % 8)`;
         store(
           to,
           [0, 1, 2, 3].map((c) => 4 * i + c),
@@ -164,8 +189,8 @@ class TensorPrinter {
       const inside = (unit + 1) * warps * 16 <= side.length ? "" : `if (id / 32 < ${side.length / 16 - unit * warps})`;
       this.#code.block(inside, () => {
         for (let e = 0; e < 4; e++) {
-          const place = `swizzled(id / 64 * 32 + ${8 * e} + id % 8, id / 32 % 2 * 4 + id % 32 / 8)`;
-          const to = `stage + ${side.start + unit * warps * 16 * ROW_BYTES} + ${place}`;
+          const element = `${place}(id / 64 * 32 + ${8 * e} + id % 8, id / 32 % 2 * 4 + id % 32 / 8)`;
+          const to = `stage + ${side.start + unit * warps * 16 * rowBytes} + ${element}`;
           store(
             to,
             [0, 1, 2, 3].map((r) => 4 * (4 * unit + r) + e),
@@ -255,7 +280,8 @@ class TensorPrinter {
       line("__syncthreads();");
     }
     line("u32 parity = 0, number = 0, before = 0;");
-    line(DESCRIPTOR_FORM);
+    line(this.#isShort ? SHORT_FORM : DESCRIPTOR_FORM);
+    const name = wgmmaName(width, this.#plan.factors, ALONG);
     if (this.#left.across) line("u32 corner[4]; across_corners(corner, group);");
     this.#code.block("for (int step = 0; step < steps; step++)", () => {
       line("barrier_wait(full + 8 * number, parity);");
@@ -264,13 +290,13 @@ class TensorPrinter {
         this.#multiplyAcross();
         return;
       }
-      line(`const u64 a = form | (u64)((stage + group * ${64 * ROW_BYTES}) >> 4);`);
+      line(`const u64 a = form | (u64)((stage + group * ${64 * this.#rowBytes}) >> 4);`);
       line(`const u64 b = form | (u64)((stage + ${this.#right.start}) >> 4);`);
       line('asm volatile("wgmma.fence.sync.aligned;" ::: "memory");');
-      for (let k = 0; k < 4; k++) {
+      for (let k = 0; k < this.#rowBytes / 32; k++) {
         const keep = k > 0 || this.#nest.start ? 1 : "step > 0";
         for (let col = 0; col < cols; col += width) {
-          line(`wgmma_${width}(sum + ${col / 2}, a + ${2 * k}, b + ${2 * k + (col * ROW_BYTES) / 16}, ${keep});`);
+          line(`${name}(sum + ${col / 2}, a + ${2 * k}, b + ${2 * k + (col * this.#rowBytes) / 16}, ${keep});`);
         }
       }
       line('asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");');

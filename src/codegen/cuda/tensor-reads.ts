@@ -4,7 +4,7 @@ import { addIndex, constIndex, divIndex, modIndex, scaleIndex, varIndex } from "
 import type { ContractNest } from "../../kernel/loops.ts";
 import { below, countersAt, type Memories, Replacement } from "../block/counters.ts";
 import { type Statement, storing, where } from "../block/program.ts";
-import type { TensorMap } from "./tensor-copied.ts";
+import type { TensorMap } from "./copied-maps.ts";
 import { type TensorPlan, TILE_DEPTH } from "./tensor-plan.ts";
 import type { SideAccess } from "./tensor-side.ts";
 

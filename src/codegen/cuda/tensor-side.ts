@@ -14,7 +14,7 @@ export interface SideAccess {
   readonly vector: boolean;
 }
 
-interface SideCounters {
+export interface SideCounters {
   readonly along: LoopVar;
   readonly depth: LoopVar;
   readonly aligned: Alignment;
@@ -34,11 +34,13 @@ export function neighbours(expr: Expr, { along, depth, aligned }: SideCounters):
   return { deep: isDeep, vector: isPlain && aligned(expr.operand) && inFours(expr.index, inner) };
 }
 
-/** Whether four neighbours from a multiple of four on are there together, and the first of them at a multiple of four. */
-export function inFours({ terms, offset }: Index, inner: LoopVar): boolean {
-  if (inner.extent % 4 !== 0 || offset % 4 !== 0 || terms.every(({ atom }) => atom !== inner)) return false;
-  return terms.every(({ atom, coef }) => (atom === inner ? coef === 1 : atom.kind === "var" && coef % 4 === 0));
+/** Whether so many neighbours from a multiple of as many on are there together, and the first of them at a multiple. */
+export function inRuns({ terms, offset }: Index, inner: LoopVar, count: number): boolean {
+  if (inner.extent % count !== 0 || offset % count !== 0 || terms.every(({ atom }) => atom !== inner)) return false;
+  return terms.every(({ atom, coef }) => (atom === inner ? coef === 1 : atom.kind === "var" && coef % count === 0));
 }
+
+export const inFours = (index: Index, inner: LoopVar): boolean => inRuns(index, inner, 4);
 
 /**
  * Whether that is so in all rows of a matrix, each with room for a last four that is not full: for columns whose number is no
@@ -55,6 +57,9 @@ export function inRoomyFours({ terms, offset }: Index, cols: LoopVar): boolean {
 /** Whether elements are floats of four bytes, as registers have them. */
 export const isWordFloat = (dtype: DType): boolean => isFloat(dtype) && typeOf(dtype).plain && bytesOf(dtype) === 4;
 
+/** Whether four neighbours are read and written at once as floats of four bytes: those, or halves of them. */
+export const isFourFloat = (dtype: DType): boolean => isWordFloat(dtype) || (isFloat(dtype) && bytesOf(dtype) === 2);
+
 /** A side that is a matrix in memory: rows at a distance, or columns. */
 export interface Matrix {
   readonly operand: number;
@@ -64,9 +69,9 @@ export interface Matrix {
   readonly depthStride: number;
 }
 
-/** The matrix that a side is, where it is one. */
-export function matrixOf(expr: Expr, along: LoopVar, depth: LoopVar): Matrix | null {
-  if (expr.kind !== "load" || !isWordFloat(expr.storage)) return null;
+/** The matrix of a type that a side is, where it is one. */
+export function matrixOf(expr: Expr, along: LoopVar, depth: LoopVar, storage: DType): Matrix | null {
+  if (expr.kind !== "load" || expr.storage !== storage) return null;
   const { terms, offset } = expr.index;
   if (terms.some(({ atom }) => atom !== along && atom !== depth)) return null;
   const stride = (v: LoopVar): number => terms.find(({ atom }) => atom === v)?.coef ?? 0;

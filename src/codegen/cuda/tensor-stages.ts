@@ -6,17 +6,25 @@
 import type { LoopVar } from "../../kernel/expr.ts";
 import type { ContractNest } from "../../kernel/loops.ts";
 import type { CCode } from "../native/c-code.ts";
-import { TILE_DEPTH, TILE_ROWS } from "./tensor-plan.ts";
+import { TILE_ROWS } from "./tensor-plan.ts";
+import { ROW_BYTES } from "./tensor-types.ts";
 
 /** Threads that multiply. */
 export const CONSUMERS = 256;
-/** Bytes of a row of a stage. */
-export const ROW_BYTES = 4 * TILE_DEPTH;
 /** Before stages, so that they start at a multiple. */
 const SLACK = 1024;
 
 /** What descriptors of matrices in shared memory have in common: rows of 128 bytes, swizzled, eight of them together. */
 export const DESCRIPTOR_FORM = "const u64 form = (u64)1 << 62 | (u64)64 << 32 | (u64)1 << 16;";
+
+/** The same where rows have 64 bytes. */
+export const SHORT_FORM = "const u64 form = (u64)2 << 62 | (u64)32 << 32 | (u64)1 << 16;";
+
+/** Rows or columns of a box of a matrix across the depth, and its bytes: a row of it is 64 of them at one depth. */
+export const ACROSS_BOX = 64;
+export const ACROSS_BYTES = ACROSS_BOX * ROW_BYTES;
+/** The same of a matrix across the depth: eight depths together, the next 64 rows or columns a box further. */
+export const ACROSS_FORM = `const u64 across = (u64)1 << 62 | (u64)64 << 32 | (u64)${ACROSS_BYTES / 16} << 16;`;
 
 export const stageBytes = (cols: number): number => (TILE_ROWS + cols) * ROW_BYTES;
 
