@@ -45,7 +45,13 @@ export class Executor {
   /** Whether a result may be stored over a value: nothing else is in its block, and it is large enough to matter. */
   mayOverwrite(value: number): boolean {
     const block = this.#log.block[value] as number;
-    return block >= 0 && this.#memory.pool.bytes(block) >= LEAST_OVERWRITTEN && this.#blocks.isAlone(block);
+    // a value from outside will have a block of its own
+    if (block < 0) return this.isFromOutside(value) && byteLength(this.#log.typeOf(value)) >= LEAST_OVERWRITTEN;
+    return this.#memory.pool.bytes(block) >= LEAST_OVERWRITTEN && this.#blocks.isAlone(block);
+  }
+
+  isFromOutside(value: number): boolean {
+    return (this.#log.producer[value] as number) < 0;
   }
 
   /** Runs a program on the blocks of its inputs; its outputs have blocks afterwards. Where there is no room, nothing has changed. */
