@@ -126,7 +126,7 @@ export class Executor {
 
   #allocate(bytes: number, tag: number): number {
     const { pool } = this.#memory;
-    if (this.#makeRoom && pool.refuses(bytes)) this.#makeRoom(bytes);
+    if (this.#makeRoom && !pool.fits(bytes)) this.#makeRoom(bytes);
     return pool.allocate(bytes, tag);
   }
 
