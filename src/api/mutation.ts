@@ -43,11 +43,13 @@ function writable(name: string, x: Tensor): Trace {
   if (numberOf(x)) fail("SideEffect", `${name}: ${describe(x)} cannot be changed`, "change a copy: x.copy()");
   const { traced } = x;
   if (traced?.trace !== trace || rootOf(traced.cell).origin === "captured") {
-    return fail(
-      "SideEffect",
-      `${name}: ${type} is defined outside of the traced function and cannot be changed inside it`,
-      "pass it as an argument and return it, or change a copy: x.copy()",
-    );
+    const [around, help] = trace.hasValues
+      ? ["the tape and cannot be changed on it", "change a copy, x.copy(), and return it from the tape"]
+      : [
+          "the traced function and cannot be changed inside it",
+          "pass it as an argument and return it, or change a copy: x.copy()",
+        ];
+    return fail("SideEffect", `${name}: ${type} is defined outside of ${around}`, help);
   }
   if (isRepeated(traced.cell)) {
     const help = "change the tensor before it is broadcast, or a copy: x.copy()";

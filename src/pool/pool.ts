@@ -12,6 +12,7 @@
  * Blocks belong to the generation in which they were allocated. Ending a generation frees them all at once, but those that were
  * carried out of it. The top never exceeds the limit: an allocation that does not fit is refused with a list of what is live.
  */
+import { grouped, TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import { FreeBlocks } from "./free-blocks.ts";
 import { wholeGranules } from "./granule.ts";
@@ -19,6 +20,8 @@ import { type PoolEvents, recorder } from "./history.ts";
 import { poolRefused } from "./refusal.ts";
 
 const NONE = -1;
+/** Each takes twenty bytes. */
+const MOST_EVENTS = 10_000_000;
 const [UNUSED, FREE, USED] = [0, 1, 2];
 
 export interface PoolOptions {
@@ -114,6 +117,11 @@ export class Pool {
 
   /** From now on the last `most` allocations and frees are remembered; 0: none. */
   record(most: number): void {
+    if (!Number.isInteger(most) || most < 0 || most > MOST_EVENTS) {
+      throw new TidemarkError("InvalidArgument", `${this.name}: a history of ${most} allocations`, {
+        help: `give a whole number up to ${grouped(MOST_EVENTS)}, 0 for none`,
+      });
+    }
     this.events = most > 0 ? recorder(most) : null;
   }
 

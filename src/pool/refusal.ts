@@ -3,6 +3,8 @@ import { grouped, TidemarkError } from "../base/errors.ts";
 import type { Pool, PoolBlock } from "./pool.ts";
 
 const SHOWN = 10;
+/** Tags may be any text. */
+const LOCATION = /:\d+/;
 
 export function largestBlocks(pool: Pool, count: number = SHOWN): readonly PoolBlock[] {
   const live = [...pool.walk()].filter((block) => block.live);
@@ -21,7 +23,7 @@ export function poolRefused(pool: Pool, bytes: number, tag: string | undefined):
     `the largest gap in it has ${grouped(largestFree)}`,
   ];
   return new TidemarkError("PoolExhausted", `${pool.name}: ${numbers.join("; ")}${list}`, {
-    where: tag,
+    where: tag && LOCATION.test(tag) ? tag : undefined,
     help: "raise the limit, or compute with less at a time",
   });
 }

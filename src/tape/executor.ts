@@ -65,7 +65,7 @@ export class Executor {
     const made: number[] = [];
     try {
       inputs.forEach((value, i) => {
-        table[1 + i] = this.blockOf(value);
+        table[1 + i] = this.blockOf(value, entries[entries.length - 1]);
       });
       program.results.forEach((place, i) => {
         if (!("buffer" in place) || place.buffer < made.length) return;
@@ -95,15 +95,18 @@ export class Executor {
     }
   }
 
-  /** The block of a value that is in memory or comes from outside. */
-  blockOf(value: number): number {
+  /**
+   * The block of a value that is in memory or comes from outside.
+   * @param reader the entry that it is for
+   */
+  blockOf(value: number, reader?: number): number {
     const log = this.#log;
     const known = log.block[value] as number;
     if (known >= 0) return known;
     const entry = log.producer[value] as number;
     invariant(entry < 0, () => `value ${value} of ${log.signatureOf(entry).op.name} was not computed`);
     const type = log.typeOf(value);
-    const block = this.#allocate(byteLength(type), this.#memory.pool.tag("from outside of the tape"));
+    const block = this.#allocate(byteLength(type), this.#outsideTag(reader));
     this.#memory.write(block, type, this.#leafData(value));
     this.#blocks.share(block);
     log.block[value] = block;
@@ -128,6 +131,11 @@ export class Executor {
     const { pool } = this.#memory;
     if (this.#makeRoom && !pool.fits(bytes)) this.#makeRoom(bytes);
     return pool.allocate(bytes, tag);
+  }
+
+  #outsideTag(reader: number | undefined): number {
+    const line = reader === undefined ? undefined : this.#log.lineOf(reader);
+    return this.#memory.pool.tag(`${line ? `${line}, ` : ""}from outside of the tape`);
   }
 
   #tagOf(entry: number): number {

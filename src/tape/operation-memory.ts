@@ -3,7 +3,6 @@ import { operationPool, releaseOperations } from "../api/operation-pool.ts";
 import { parseBytes } from "../base/bytes.ts";
 import type { PoolStats } from "../pool/pool.ts";
 import { poolSnapshot } from "../pool/snapshot.ts";
-import { describe, fail } from "../trace/arguments.ts";
 
 /** The memory that operations outside of `compile` and `tape` run in. */
 export interface OperationMemory {
@@ -29,9 +28,6 @@ export const operationMemory: OperationMemory = {
     pool.limitBytes = limitBytes;
   },
   record(history) {
-    if (!(Number.isInteger(history) && history >= 0)) {
-      fail("InvalidArgument", `record: ${describe(history)}`, "give a whole number of allocations, 0 for none");
-    }
     operationPool().record(history);
   },
   snapshot: () => poolSnapshot(operationPool()),

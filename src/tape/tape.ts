@@ -203,13 +203,14 @@ const settingsOf = ({ memory, compilesRuns }: Engine): Settings => ({
 
 function applyOptions(engine: KeptEngine, { memory, compileRuns, history = 0 }: TapeOptions): void {
   const { pool } = engine.memory;
+  if (engine.running === 0) {
+    pool.record(history);
+    // nothing is live now: peaks are those of this tape
+    pool.trim();
+    pool.resetPeak();
+  }
   if (memory !== undefined) pool.limitBytes = Math.min(pool.limitBytes, parseBytes(memory));
   if (compileRuns !== undefined) engine.compilesRuns = compileRuns;
-  if (engine.running > 0) return;
-  // nothing is live now: peaks are those of this tape
-  pool.trim();
-  pool.resetPeak();
-  pool.record(history);
 }
 
 function restore(engine: Engine, { limitBytes, compilesRuns }: Settings): void {
