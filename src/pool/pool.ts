@@ -233,6 +233,23 @@ export class Pool {
     return bytes;
   }
 
+  /** Moves live blocks to the start of the range, one behind the other, where the owner can move bytes. */
+  closeGaps(): void {
+    if (!this.#move) return;
+    this.#free.clear();
+    let top = 0;
+    for (let block = this.#first; block >= 0; ) {
+      const after = this.#after[block] as number;
+      if (this.#state[block] === FREE) this.#unlink(block);
+      else {
+        this.#moveTo(block, top);
+        top += this.#bytes[block] as number;
+      }
+      block = after;
+    }
+    this.#top = top;
+  }
+
   /** The end of the last live block. */
   get #usedTop(): number {
     const last = this.#last;
@@ -305,22 +322,6 @@ export class Pool {
     return taken;
   }
 
-  /** Moves live blocks to the start of the range, one behind the other. */
-  #closeGaps(): void {
-    this.#free.clear();
-    let top = 0;
-    for (let block = this.#first; block >= 0; ) {
-      const after = this.#after[block] as number;
-      if (this.#state[block] === FREE) this.#unlink(block);
-      else {
-        this.#moveTo(block, top);
-        top += this.#bytes[block] as number;
-      }
-      block = after;
-    }
-    this.#top = top;
-  }
-
   #moveTo(block: number, to: number): void {
     const from = this.#address[block] as number;
     if (from === to) return;
@@ -341,7 +342,7 @@ export class Pool {
 
   /** A block at the top; free space there is the start of it. */
   #extend(size: number, asked: number, tag: number): number {
-    if (this.#usedTop + size > this.limitBytes && this.#fitsMoved(size)) this.#closeGaps();
+    if (this.#usedTop + size > this.limitBytes && this.#fitsMoved(size)) this.closeGaps();
     const address = this.#usedTop;
     const top = address + size;
     if (top > this.limitBytes) throw poolRefused(this, asked, this.tagText(tag));

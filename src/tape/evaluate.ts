@@ -113,6 +113,21 @@ export class Evaluation {
     if (!isLast) lifetimes.settle();
   }
 
+  /** A value from outside is in the pool already. */
+  hold(value: number, block: number): void {
+    this.#executor.hold(value, block);
+  }
+
+  /** What is held may be overwritten from now on. */
+  letGo(): void {
+    this.#executor.letGo();
+  }
+
+  /** A computed value outlives the tape, in its block; null where it shares that. */
+  keep(value: number): number | null {
+    return this.#executor.keep(value);
+  }
+
   /** Gives back all memory of the tape. */
   end(): void {
     this.#executor.end();

@@ -29,6 +29,8 @@ export class Executor {
   /** Tags of the pool by the numbers of lines. */
   readonly #tags: number[] = [0];
   #table = new Int32Array(64);
+  /** Blocks of values from outside that are in the pool already. They are not given back before the last evaluation. */
+  readonly #held = new Map<number, number>();
 
   constructor(log: Log, memory: PoolMemory, leafData: LeafData, makeRoom: MakeRoom | null) {
     this.#log = log;
@@ -103,13 +105,43 @@ export class Executor {
     const log = this.#log;
     const known = log.block[value] as number;
     if (known >= 0) return known;
+    const held = this.#held.get(value);
+    if (held !== undefined) return this.#put(value, held);
     const entry = log.producer[value] as number;
     invariant(entry < 0, () => `value ${value} of ${log.signatureOf(entry).op.name} was not computed`);
     const type = log.typeOf(value);
     const block = this.#allocate(byteLength(type), this.#outsideTag(reader));
     this.#memory.write(block, type, this.#leafData(value));
+    return this.#put(value, block);
+  }
+
+  #put(value: number, block: number): number {
     this.#blocks.share(block);
-    log.block[value] = block;
+    this.#log.block[value] = block;
+    return block;
+  }
+
+  /** A value from outside is in a block, which stays as it is until `letGo`. */
+  hold(value: number, block: number): void {
+    this.#held.set(value, block);
+    this.#blocks.share(block);
+    this.#put(value, block);
+  }
+
+  /** From now on held blocks are like those of other values. */
+  letGo(): void {
+    for (const [value, block] of this.#held) {
+      this.blockOf(value);
+      this.#blocks.release(block);
+    }
+    this.#held.clear();
+  }
+
+  /** The block of a value that outlives the tape; null where other values are in it too. */
+  keep(value: number): number | null {
+    const block = this.#log.block[value] as number;
+    if (!this.#blocks.isAlone(block)) return null;
+    this.#blocks.share(block);
     return block;
   }
 
