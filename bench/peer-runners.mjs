@@ -108,6 +108,9 @@ const torch = (threads, { blas }) => ({
   command: (w) => [PYTHON, "torch_bench.py", `--workload=${w}`, `--threads=${threads}`],
 });
 
+/** Steps that are recorded as they run: on a tape, and as TensorFlow.js and PyTorch do without being asked. */
+export const recorded = (how) => [tidemark("tape", 1, how), tfjs(how), torch(1, how)];
+
 /** All of them. `steps`: at least how many are timed where a tool lets itself be told; `blas`: a folder of PyTorch's BLAS. */
 export const runners = (how) => [
   ...[tidemark("wasm", 1, how), jaxjs(1, how), tfjs(how), tidemark("wasm", 2, how), jaxjs(2, how)],

@@ -149,7 +149,8 @@ const [own, plain, jaxjs, tfjs] = await Promise.all([
   ...[bundle("jaxjs.mjs"), bundle("tfjs.mjs")],
 ]);
 const server = await serve({ own, plain, jaxjs, tfjs });
-const url = `http://127.0.0.1:${server.address().port}/`;
+const { address, port } = server.address();
+const url = `http://${address}:${port}/`;
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox", "--disable-gpu"],
@@ -174,7 +175,7 @@ server.close();
 
 const names = Object.keys(RUNNERS);
 const line = (cells) => `| ${cells.join(" | ")} |`;
-const digits = (x) => (x === undefined ? "–" : x.toPrecision(3));
+const digits = (x) => (x === undefined ? "–" : Number(x.toPrecision(3)));
 const table = [
   line(["step, ms", ...names, "jax-js / tidemark", "TensorFlow.js / tidemark"]),
   line(["---", ...Array(names.length + 2).fill("---:")]),

@@ -36,8 +36,8 @@ export interface TapeOptions {
   /** Allocations that are remembered for `snapshot()`; default: none. */
   readonly history?: number;
   /**
-   * Tensors that are not used after the tape, of the state that it returns anew: results of their types take their memory, and stay in it
-   * for the next tape instead of being copied out and in.
+   * Tensors that are not used after the tape, such as a state of which it returns the next one: results of their types take their memory, and
+   * stay in it for the next tape instead of being copied out and in.
    */
   readonly donate?: Tree;
 }
