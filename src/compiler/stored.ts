@@ -19,7 +19,7 @@ import type { Planner, PlannerHost, PlanningHost } from "./host.ts";
 import type { LoopSupport } from "./loops.ts";
 import { TargetCosts } from "./node-costs.ts";
 import { asksNothing, type PlanRequest, type SourceProgram } from "./request.ts";
-import { requireTypes } from "./types.ts";
+import { requireCollectives, requireTypes } from "./types.ts";
 
 /** A placed program, and the figures of the plans that it was chosen from. */
 export interface ChosenProgram extends PlacedProgram {
@@ -50,6 +50,7 @@ export function storedPlans(graph: Graph, tools: PlanTools): StoredPlans {
   const { passes, validate } = request;
   const cleaned = runPasses(graph, passes ?? pipeline, { verify: validate });
   requireTypes(cleaned, assembler.target, assembler.lower);
+  requireCollectives(cleaned, assembler.target);
   let named = 0;
   const rewound = passes || !loops ? cleaned : loops.rewindLoops(cleaned, loops.userDecisions, () => named++);
   const written = passes ? cleaned : smallerResiduals.run(rewound);

@@ -32,6 +32,21 @@ export function requireTypes(graph: Graph, target: TargetDescription, lower: (no
   throw new TidemarkError("TargetUnsupported", summary, { help });
 }
 
+/** Throws `TargetUnsupported` with every exchange of several devices, for a target that has no communicator. */
+export function requireCollectives(graph: Graph, { name, collectives }: TargetDescription): void {
+  if (collectives) return;
+  const found = [...allNodes(graph)].filter(({ op }) => op.facts?.collective);
+  if (found.length === 0) return;
+  const lines = [...new Set(found.map((node) => `  ${whereText(node)}`))];
+  throw new TidemarkError(
+    "TargetUnsupported",
+    [`${graph.name} connects devices, ${name} cannot`, ...lines].join("\n"),
+    {
+      help: "take the target native, started by mpirun, or a mesh of one device",
+    },
+  );
+}
+
 const isKernel = ({ op }: Node): boolean =>
   op.alias === null && op.lower.kind !== "region" && op.lower.kind !== "control";
 

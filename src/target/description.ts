@@ -78,6 +78,8 @@ export interface TargetDescription extends LoweringTarget {
   readonly storageTypes: readonly DType[];
   readonly computeTypes: readonly ScalarType[];
   readonly fusion: FusionLimits;
+  /** Renders collective nests: it has a communicator. Without, collectives are refused by name. */
+  readonly collectives?: true;
   /** Bytes at multiples of which rows of matrices start that products read or write; by default anywhere. */
   readonly rowBytes?: number;
   /**

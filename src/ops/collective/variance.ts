@@ -1,0 +1,311 @@
+/**
+ * @file The rules of values that vary (ir/variance.ts): operands of one node vary alike, marked where they do not; results follow.
+ *
+ * Of loops and branches every carry and result gets the fewest axes that do not change from one iteration, or branch, to the next:
+ *
+ *   carry c, with nothing           body: c + x, x over data        → c over data, its first value is marked in front of the loop
+ *   decided by v over data          everything inside over data     → marks, and the sums that they are in reverse, stand outside:
+ *                                                                      devices that go different ways cannot meet inside
+ *
+ * Functions with derivatives of their own take all operands alike, so that cotangents that they compute vary as the operands do.
+ */
+import { TidemarkError } from "../../base/errors.ts";
+import { at } from "../../base/invariant.ts";
+import { Build } from "../../ir/build.ts";
+import { byGroup, type Group, wiringOf } from "../../ir/control.ts";
+import type { Graph, Node, Value } from "../../ir/graph.ts";
+import { newValue } from "../../ir/graph.ts";
+import type { TensorType } from "../../ir/type.ts";
+import { type Variance, type VarianceRules, type VaryingSite, variance } from "../../ir/variance.ts";
+import { allNodes } from "../../ir/walk.ts";
+import { groupSize } from "../../kernel/device-group.ts";
+import { isFloat } from "../../kernel/dtype.ts";
+import { typesOf } from "../region-checks.ts";
+import { inOrder, parseMesh } from "./mesh.ts";
+
+/** Names of axes. */
+export type Axes = readonly string[];
+
+const NONE: Axes = [];
+
+export const axesOf = ({ type }: Value): Axes => type.varies?.over ?? NONE;
+
+const minus = (a: Axes, b: Axes): Axes => a.filter((axis) => !b.includes(axis));
+const includes = (a: Axes, b: Axes): boolean => b.every((axis) => a.includes(axis));
+
+/** Marks a value as one that varies over more axes. */
+export type Marking = (b: Build, x: Value, mesh: string, over: Axes) => Value;
+
+export interface Rules extends VarianceRules {
+  /** The type with these axes and no others. */
+  typeOver(type: TensorType, mesh: string, over: Axes): TensorType;
+  /** A value marked so that it varies at least as another. */
+  alike(b: Build, x: Value, like: TensorType): Value;
+}
+
+/** The mesh of the first value that varies. */
+function meshOf(site: VaryingSite): string {
+  const found = variance(site.inputs) ?? variance(site.regions.flatMap(({ results }) => results));
+  return found?.mesh ?? "";
+}
+
+export function varianceRules(mark: Marking): Rules {
+  const known = new Map<string, Variance>();
+
+  function typeOver(type: TensorType, mesh: string, over: Axes): TensorType {
+    const { varies, ...rest } = type;
+    if (over.length === 0) return varies ? rest : type;
+    const wanted = inOrder(mesh, over);
+    const key = `${mesh} ${wanted}`;
+    const made = known.get(key) ?? { mesh, over: wanted, rules };
+    known.set(key, made);
+    return varies === made ? type : { ...rest, varies: made };
+  }
+
+  /** Marked so that it varies over these axes at least. */
+  function marked(b: Build, x: Value, mesh: string, over: Axes): Value {
+    const missing = minus(over, axesOf(x));
+    return missing.length === 0 ? x : mark(b, x, mesh, missing);
+  }
+
+  function rebuilt(graph: Graph, params: readonly TensorType[], results: readonly Axes[], mesh: string): Graph {
+    const isSame = graph.params.every((value, i) => value.type.varies === params[i]?.varies);
+    if (isSame && graph.results.every((value, i) => includes(axesOf(value), results[i] ?? NONE))) return graph;
+    const b = new Build(graph.name);
+    const map = new Map(graph.params.map((value, i) => [value, b.param(at(params, i), value.name)]));
+    const resolve = (value: Value): Value => map.get(value) ?? value;
+    for (const node of graph.nodes) {
+      const outputs = repeated(b, node, node.inputs.map(resolve));
+      for (const [i, output] of node.outputs.entries()) map.set(output, at(outputs, i));
+    }
+    return b.finish(graph.results.map((value, i) => marked(b, resolve(value), mesh, results[i] ?? NONE)));
+  }
+
+  /** The node on other operands. A mark adds or takes away what is left to add or take away. */
+  function repeated(b: Build, node: Node, inputs: readonly Value[]): readonly Value[] {
+    const { op, attrs, outputs, regions, phase, where, replay } = node;
+    const fact = op.facts?.collective;
+    const options = { regions, phase, where, replay, ...(outputs.length === 1 ? { name: outputs[0]?.name } : {}) };
+    [b.scope, b.within] = [node.scope, node.within];
+    if (fact?.what !== "mark") return b.callAll(op, inputs, attrs, options);
+    const [x, { over }] = [at(inputs, 0), fact.group(attrs)];
+    const isAdding = fact.varies(NONE, attrs).length > 0;
+    const left = isAdding ? minus(over, axesOf(x)) : over.filter((axis) => axesOf(x).includes(axis));
+    return left.length === 0 ? [x] : b.callAll(op, inputs, { ...attrs, over: left.join() }, options);
+  }
+
+  function fitted(b: Build, site: VaryingSite): VaryingSite {
+    const { op, inputs, regions } = site;
+    if (op.facts?.collective) return site;
+    const mesh = meshOf(site);
+    if (op.lower.kind === "control") return fittedControl(b, site, mesh);
+    if (regions.length > 0) return fittedCall(b, site, mesh);
+    const over = union(inputs.map(axesOf));
+    return { ...site, inputs: inputs.map((x) => marked(b, x, mesh, over)) };
+  }
+
+  /** A region for operands; with `all`, for operands that all vary over these axes at least. */
+  function fittedCall(b: Build, site: VaryingSite, mesh: string): VaryingSite {
+    const { op, regions, attrs } = site;
+    const [body, other] = [at(regions, 0), regions[1]];
+    const rule = op.derivative.kind === "region" ? op.derivative.rule?.({ ...site, ...APART }) : undefined;
+    const ownRule = rule?.kind === "custom_vjp" || rule?.kind === "custom_jvp";
+    let over = ownRule ? union(site.inputs.map(axesOf)) : NONE;
+    for (;;) {
+      const inputs = site.inputs.map((x) => typeOver(x.type, mesh, union([axesOf(x), over])));
+      const made = rebuilt(body, inputs, [], mesh);
+      const decides = rule?.kind === "gated" ? axesOf(at(made.results, 0)) : NONE;
+      requireTogether([made], decides);
+      const wanted = union([over, decides, ...(ownRule ? made.results.map(axesOf) : [])]);
+      if (wanted.length > over.length) {
+        over = wanted;
+        continue;
+      }
+      const values = site.inputs.map((x) => marked(b, x, mesh, over));
+      const derivative =
+        other && rule ? [rebuilt(other, derivativeTypes(rule, inputs, typesOf(made.results)), [], mesh)] : [];
+      return { op, attrs, inputs: values, regions: [made, ...derivative] };
+    }
+  }
+
+  function fittedControl(b: Build, site: VaryingSite, mesh: string): VaryingSite {
+    const { op, attrs, inputs } = site;
+    const types = op.infer(typesOf(inputs), attrs, site.regions);
+    const wiring = wiringOf({ ...site, ...APART, outputs: types.map((type) => newValue(type)) });
+    if (!wiring)
+      throw new TidemarkError("InvalidGraph", `${op.name}: values that vary over a mesh in a loop with a plan`);
+    const axes = new Members();
+    let decides = union(
+      byGroup(inputs, wiring.inputs).flatMap(([{ kind }, own]) => (kind === "fixed" ? own.map(axesOf) : [])),
+    );
+    for (const [group, own] of byGroup(inputs, wiring.inputs)) axes.addAll(group, own);
+    let regions = site.regions;
+    for (let before = ""; before !== axes.text() + decides.join(); ) {
+      before = axes.text() + decides.join();
+      regions = regions.map((region, r) => {
+        const { params, results } = at(wiring.regions, r);
+        const over = (groups: readonly Group[], values: readonly Value[]): readonly Axes[] =>
+          byGroup(values, groups).flatMap(([group, own]) =>
+            own.map((_, i) => (group.kind === "fixed" ? NONE : union([axes.of(group, i), decides]))),
+          );
+        const own = over(params, region.params);
+        const made = rebuilt(
+          region,
+          region.params.map(({ type }, i) => typeOver(type, mesh, at(own, i))),
+          over(results, region.results),
+          mesh,
+        );
+        for (const [group, values] of byGroup(made.results, results)) {
+          if (group.kind === "fixed") decides = union([decides, ...values.map(axesOf)]);
+          else axes.addAll(group, values);
+        }
+        return made;
+      });
+    }
+    requireTogether(regions, decides);
+    const fit = byGroup(inputs, wiring.inputs).flatMap(([group, own]) =>
+      own.map((x, i) => (group.kind === "fixed" ? x : marked(b, x, mesh, union([axes.of(group, i), decides])))),
+    );
+    const outputs = byGroup(types, wiring.outputs).flatMap(([group, own]) =>
+      own.map((_, i) => (group.kind === "fixed" ? decides : union([axes.of(group, i), decides]))),
+    );
+    return { op, attrs, inputs: fit, regions, outputs };
+  }
+
+  function results(site: VaryingSite, types: readonly TensorType[]): readonly TensorType[] {
+    const { op, inputs, attrs, regions, outputs } = site;
+    const mesh = meshOf(site);
+    const fact = op.facts?.collective;
+    const over = union(inputs.map(axesOf));
+    return types.map((type, i) => {
+      if (fact) return typeOver(type, mesh, fact.varies(over, attrs));
+      if (outputs) return typeOver(type, mesh, at(outputs, i));
+      return typeOver(type, mesh, regions.length > 0 ? axesOf(at(at(regions, 0).results, i)) : over);
+    });
+  }
+
+  function problem(node: Node): string | null {
+    const b = new Build("check");
+    const { op, inputs, attrs, regions } = node;
+    const site = fitted(b, { op, inputs, attrs, regions });
+    if (b.nodes.length > 0 || site.regions.some((region, r) => region !== node.regions[r])) {
+      return "has operands that vary over different axes";
+    }
+    const wanted = results(site, typesOf(node.outputs));
+    const wrong = node.outputs.findIndex(({ type }, i) => type.varies !== wanted[i]?.varies);
+    if (wrong < 0) return null;
+    const text = (over: Axes | undefined): string => (over ? over.join() : "no axis");
+    return `has a result over ${text(node.outputs[wrong]?.type.varies?.over)} that varies over ${text(wanted[wrong]?.varies?.over)}`;
+  }
+
+  const rules: Rules = {
+    typeOver,
+    fitted,
+    results,
+    problem,
+    erased,
+    alike: (b, x, { varies }) => (varies ? marked(b, x, varies.mesh, varies.over) : x),
+    rebound: (graph, params) => rebuilt(graph, params, [], variance(graph.params)?.mesh ?? meshOfTypes(params)),
+  };
+  return rules;
+}
+
+const meshOfTypes = (types: readonly TensorType[]): string => types.find(({ varies }) => varies)?.varies?.mesh ?? "";
+
+/** Fields of a node that is asked for its form alone. */
+const APART = { outputs: [], phase: "forward", where: undefined, replay: 0 } as const;
+
+function union(all: readonly Axes[]): Axes {
+  const found = [...new Set(all.flat())];
+  return found.length === 0 ? NONE : found;
+}
+
+/** Types of the parameters of a derivative's region. */
+function derivativeTypes(
+  rule: { readonly kind: string; readonly results?: number },
+  inputs: readonly TensorType[],
+  results: readonly TensorType[],
+): readonly TensorType[] {
+  const floats = (types: readonly TensorType[]): readonly TensorType[] => types.filter(({ dtype }) => isFloat(dtype));
+  if (rule.kind === "custom_jvp") return [...inputs, ...floats(inputs)];
+  const { results: count = 0 } = rule;
+  return [...results.slice(count), ...floats(results.slice(0, count))];
+}
+
+/** Axes of the members of groups. */
+class Members {
+  readonly #axes = new Map<Group, Axes[]>();
+
+  of(group: Group, i: number): Axes {
+    return this.#axes.get(group)?.[i] ?? NONE;
+  }
+
+  /** The axes of values are among those of the members. */
+  addAll(group: Group, values: readonly Value[]): void {
+    const own = values.map((value, i) => union([this.of(group, i), axesOf(value)]));
+    this.#axes.set(group, own);
+  }
+
+  /** Grows with every axis that is added. */
+  text(): string {
+    return [...this.#axes.values()].map((own) => own.map((axes) => axes.length).join()).join(";");
+  }
+}
+
+/** Throws where devices that may go different ways would have to meet. */
+function requireTogether(regions: readonly Graph[], decides: Axes): void {
+  if (decides.length === 0) return;
+  for (const node of regions.flatMap((region) => [...allNodes(region)])) {
+    const fact = node.op.facts?.collective;
+    if (!fact || fact.what === "mark" || fact.what === "device_index") continue;
+    const { over } = fact.group(node.attrs);
+    const shared = over.filter((axis) => decides.includes(axis));
+    if (shared.length === 0) continue;
+    const summary = `${node.op.name} over ${shared.join(", ")} in a loop or branch that is decided by a value that varies over ${decides.join(", ")}`;
+    throw new TidemarkError("VarianceMismatch", summary, {
+      where: node.where,
+      help: "all devices must meet: decide by a value that is equal on all of them (allReduce it first), or communicate outside",
+    });
+  }
+}
+
+const erasedBefore = new WeakMap<Graph, Graph>();
+
+function erased(graph: Graph): Graph {
+  const known = erasedBefore.get(graph) ?? withoutVariance(graph);
+  erasedBefore.set(graph, known);
+  erasedBefore.set(known, known);
+  return known;
+}
+
+function withoutVariance(graph: Graph): Graph {
+  const b = new Build(graph.name);
+  const map = new Map<Value, Value>();
+  const plain = (value: Value): Value => {
+    const { varies, ...type } = value.type;
+    const made = varies ? newValue(type, value.name) : value;
+    map.set(value, made);
+    return made;
+  };
+  b.params.push(...graph.params.map(plain));
+  for (const node of graph.nodes) {
+    const inputs = node.inputs.map((value) => map.get(value) ?? value);
+    const fact = node.op.facts?.collective;
+    const only = node.outputs[0];
+    if (only && fact?.what === "mark") map.set(only, at(inputs, 0));
+    else if (only && fact?.ordered && isOrdered(node)) {
+      [b.phase, b.where, b.replay, b.scope, b.within] = [node.phase, node.where, node.replay, node.scope, node.within];
+      map.set(only, fact.ordered(b, inputs, node.attrs));
+    } else b.append({ ...node, inputs, outputs: node.outputs.map(plain), regions: node.regions.map(erased) });
+  }
+  return b.finish(graph.results.map((value) => map.get(value) ?? value));
+}
+
+/** A float sum of several devices whose order is said. */
+function isOrdered({ op, attrs, inputs }: Node): boolean {
+  const group = op.facts?.collective?.group(attrs);
+  const dtype = inputs[0]?.type.dtype;
+  return (
+    group !== undefined && groupSize(group) > 1 && parseMesh(String(attrs["mesh"])).ordered && !!dtype && isFloat(dtype)
+  );
+}
