@@ -115,7 +115,8 @@ export const storedPlanner: Planner = {
       const summary = `${asked} needs the planner of budgets, which is not imported`;
       throw new TidemarkError("InvalidArgument", summary, { help: BUDGET_HELP });
     }
-    const { asWritten, baseline } = storedPlans(source.graph, planTools(source, target, request, host));
+    const tools = planTools(source, target, request, host);
+    const { asWritten, baseline } = storedPlans(source.graph, tools);
     const { arenaBytes, predictedMs } = baseline;
     const { capacity } = arenaSpace(target);
     if (asWritten.arenaBytes > capacity) {
@@ -124,6 +125,7 @@ export const storedPlanner: Planner = {
     }
     withinBudget(asWritten.result.plan, Number.POSITIVE_INFINITY);
     const planMs = performance.now() - started;
-    return placedPlan(asWritten, { storeAll: { arenaBytes, predictedMs }, planCached: false, planMs });
+    const chosen = tools.host.overlappedPlan?.(asWritten, capacity, tools) ?? asWritten;
+    return placedPlan(chosen, { storeAll: { arenaBytes, predictedMs }, planCached: false, planMs });
   },
 };

@@ -80,6 +80,8 @@ export interface TargetDescription extends LoweringTarget {
   readonly fusion: FusionLimits;
   /** Renders collective nests: it has a communicator. Without, collectives are refused by name. */
   readonly collectives?: true;
+  /** Its collectives can go on while other steps run. */
+  readonly overlapsCollectives?: true;
   /** Bytes at multiples of which rows of matrices start that products read or write; by default anywhere. */
   readonly rowBytes?: number;
   /**

@@ -4,11 +4,14 @@
  * between. Each thread has its own copy of numbers; after one is read from the arena, all threads meet at a barrier.
  */
 import { at, invariant } from "../../base/invariant.ts";
+import type { CollectiveNest } from "../../kernel/loops.ts";
 import { addressBytes } from "../operand-addresses.ts";
+import type { PlacedExchange } from "../placed.ts";
 import type { Int, IntOp, Local, Statement } from "../script.ts";
-import { plus } from "../script.ts";
+import { int, plus } from "../script.ts";
 import { piecesOf, type Units } from "../units.ts";
 import type { CCode } from "./c-code.ts";
+import type { Exchanges } from "./exchange.ts";
 import type { CLibrary } from "./kernel.ts";
 import type { NativeEmitOptions } from "./options.ts";
 
@@ -36,6 +39,7 @@ const reads = (value: Int): boolean =>
 export class NativeScript {
   readonly #library: CLibrary;
   readonly #options: NativeEmitOptions;
+  readonly #exchanges: Exchanges;
   #code: CCode;
   #locals = new Map<Local, string>();
   /** Small calls that one thread will run. */
@@ -45,8 +49,9 @@ export class NativeScript {
   /** Scalar operations of all calls of each function in one run, roughly, by its name. */
   readonly work = new Map<string, number>();
 
-  constructor(library: CLibrary, code: CCode, options: NativeEmitOptions) {
+  constructor(library: CLibrary, code: CCode, options: NativeEmitOptions, exchanges: Exchanges) {
     this.#library = library;
+    this.#exchanges = exchanges;
     this.#options = options;
     this.#code = code;
   }
@@ -70,6 +75,33 @@ export class NativeScript {
   /** One call, on one thread, after those before it. */
   call(text: string): void {
     this.#small.push(text);
+  }
+
+  /** Halves of collectives in flight (exchange.ts): of the first thread alone, after all that comes before. */
+  exchange(step: PlacedExchange): void {
+    this.#flush();
+    if (step.exchange === "test") this.#code.line("if (thread == 0) mpi->test();");
+    else if (step.exchange === "wait") this.#onFirst(`mpi->wait(${step.slot});`);
+    else {
+      const { kernel, addresses } = step.start;
+      const [nest] = kernel.nests;
+      invariant(nest?.kind === "collective", () => "only collectives are in flight");
+      this.#code.line(`if (thread == 0) ${this.#collective(nest, addresses.map(int), step.slot)}`);
+    }
+  }
+
+  /** A call of the first thread, which the others wait for. */
+  #onFirst(call: string): void {
+    this.#code.block("if (TAKE_FIRST())", () => {
+      this.#code.line(call);
+      this.#code.line("DONE_ALL();");
+    });
+    this.#code.line("NEXT();");
+  }
+
+  #collective(nest: CollectiveNest, addresses: readonly Int[], slot?: number): string {
+    const place = (operand: number): string => this.#place(at(addresses, operand));
+    return this.#exchanges.call(nest, place(nest.to), nest.read && place(nest.read.operand), slot);
   }
 
   /** Writes the small calls so far as one piece. */
@@ -131,6 +163,13 @@ export class NativeScript {
   }
 
   #kernel({ kernel, addresses }: Extract<Statement, { kind: "kernel" }>): void {
+    const [first] = kernel.nests;
+    if (first?.kind === "collective") {
+      const call = this.#collective(first, addresses);
+      this.#flush();
+      this.#onFirst(call);
+      return;
+    }
     for (const { name, addresses: pointers, types, units, work } of this.#library.functions(kernel)) {
       if (units.count === 0) continue;
       this.work.set(name, (this.work.get(name) ?? 0) + work * this.#times);

@@ -7,6 +7,7 @@ import { TidemarkError } from "../../base/errors.ts";
 import { invariant } from "../../base/invariant.ts";
 import type { WinogradUse } from "../../codegen/cpu/winograd-choice.ts";
 import { nativeDescription } from "../../codegen/native/description.ts";
+import { groupsIn } from "../../codegen/native/exchange.ts";
 import type { NativeEmitOptions } from "../../codegen/native/options.ts";
 import { emitNativeProgram, type NativeSource } from "../../codegen/native/program.ts";
 import { isTransfer, type PlacedProgram } from "../../codegen/placed.ts";
@@ -20,10 +21,19 @@ import {
 } from "../../runtime/device.ts";
 import { HostMemory } from "../../runtime/host-memory.ts";
 import { arenaSpace, type TargetDescription } from "../../target/description.ts";
+import { communicatorOf } from "../mpi/communicator.ts";
 import { SpillFile } from "../spill-file.ts";
 import { persistentFolder } from "./cache.ts";
 import { type Compiler, systemCompiler } from "./compiler.ts";
-import { foreignFunctions, libraryFor, loadProblem, prepareLibrary, type SpillLibrary } from "./library.ts";
+import {
+  foreignFunctions,
+  type Library,
+  type LibraryRequest,
+  libraryFor,
+  loadProblem,
+  prepareLibrary,
+  type SpillLibrary,
+} from "./library.ts";
 
 type Koffi = Exclude<ReturnType<typeof foreignFunctions>, string>;
 
@@ -130,6 +140,8 @@ interface Toolchain {
 
 /** Where a program's arena lies in its memory, and the bytes of its file. */
 interface Extent {
+  /** Of the program, for messages. */
+  readonly name: string;
   readonly base: number;
   readonly height: number;
   readonly fileBytes?: number;
@@ -143,6 +155,7 @@ function load(tools: Toolchain, program: CProgram, placed: PlacedProgram, how: L
 }
 
 const extentOf = ({ base, plan, kernels }: PlacedProgram): Extent => ({
+  name: plan.program.name,
   base,
   height: plan.height,
   fileBytes: kernels.some(isTransfer) ? (plan.others[0]?.height ?? 0) : 0,
@@ -151,7 +164,8 @@ const extentOf = ({ base, plan, kernels }: PlacedProgram): Extent => ({
 /** Loads code that was generated elsewhere, once it is compiled beside this thread. */
 async function loadLater(tools: Toolchain, program: CProgram, code: ProgramCode, how: LoadOptions & Extent) {
   const text = Buffer.from(code.bytes).toString("utf8");
-  await prepareLibrary({ compiler: tools.compiler, text });
+  // with other processes, one compiles for all of a machine
+  if (groupsIn(text).length === 0) await prepareLibrary({ compiler: tools.compiler, text });
   return loadSource(tools, program, { text, functions: code.functions }, how);
 }
 
@@ -159,11 +173,11 @@ function loadSource(
   { koffi, compiler }: Toolchain,
   program: CProgram,
   { text, functions }: Pick<NativeSource, "text" | "functions">,
-  { stepwise, spill, base, height, fileBytes = 0, memory = memoryFor(program, koffi) }: LoadOptions & Extent,
+  { name, stepwise, spill, base, height, fileBytes = 0, memory = memoryFor(program, koffi) }: LoadOptions & Extent,
 ): Machine {
   const { options } = program;
   invariant(memory instanceof NativeMemory, () => "a memory of another target");
-  const library = libraryFor({ koffi, compiler, text, stepwise, hasFile: fileBytes > 0 });
+  const library = loadedLibrary(name, { koffi, compiler, text, stepwise, hasFile: fileBytes > 0 });
   memory.reserve(base + height);
   library.arena(memory.address + BigInt(base), height);
   const team = library.open();
@@ -198,6 +212,17 @@ function loadSource(
   };
   if (hasThreads) abandoned.register(machine, close);
   return machine;
+}
+
+/** A library, joined with the other processes that run the program. */
+function loadedLibrary(name: string, request: LibraryRequest): Library {
+  const groups = groupsIn(request.text);
+  if (groups.length === 0) return libraryFor(request);
+  const processes = communicatorOf(name, groups);
+  const numbers = processes.join(name, request.text, groups);
+  const library = processes.inTurn(groups, () => libraryFor({ ...request, hasExchanges: true }));
+  library.exchanges?.(processes.functions, numbers);
+  return library;
 }
 
 interface OpenFile {
@@ -270,7 +295,7 @@ export function cTarget(
     spills: program.spills ?? false,
     note: typeof folder === "string" ? `compiled programs are not cached: ${folder}` : null,
     load: (placed, how) => load(tools, program, placed, how),
-    loadCode: (code, height, how) => loadLater(tools, program, code, { ...how, base: 0, height }),
+    loadCode: (code, height, how) => loadLater(tools, program, code, { ...how, name: "the program", base: 0, height }),
     allocate: (most) => memoryFor(program, tools.koffi, most),
   };
 }

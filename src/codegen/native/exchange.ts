@@ -1,0 +1,124 @@
+/**
+ * @file Collectives as C. A program calls a table of functions (`Communicator`) that the host hands to it before it runs (node/mpi), so
+ * its text and its object depend on no version of MPI and on no header of it:
+ *
+ *   program   static const Exchange tide_exchange_0 = { all_reduce, f32, add, 1024, … };
+ *             if (TAKE_FIRST()) { mpi->start(&tide_exchange_0, groups[0], A + 4096, A + 4096, -1); DONE_ALL(); }
+ *
+ * Only the first thread calls MPI: it is the one that began it. A collective that is done when its call returns, and the wait of one in
+ * flight, are pieces of that thread which the others wait for. A start and a test are not waited for: the first thread comes to
+ * them when everything before them is done, and until the wait nobody touches what is in flight.
+ */
+import { TidemarkError } from "../../base/errors.ts";
+import { invariant } from "../../base/invariant.ts";
+import { type DeviceGroup, groupSize, groupText } from "../../kernel/device-group.ts";
+import { bytesOf, DTYPES, type DType } from "../../kernel/dtype.ts";
+import type { CollectiveNest } from "../../kernel/loops.ts";
+import { fileName } from "./names.ts";
+
+/** Numbers of kinds, types and combinations in C, the same for programs and for the library that calls MPI. */
+const KINDS = ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute", "broadcast"] as const;
+const numberOf = (dtype: DType): number => DTYPES.indexOf(dtype);
+const COMBINES = ["add", "max"] as const;
+
+/** The most elements of one message: MPI counts in an int. */
+const MOST_ELEMENTS = 2 ** 31 - 1;
+
+/** What a call is told, and the functions that are called. */
+export const EXCHANGE_TYPES = `enum { ${KINDS.map((kind, i) => `EXCHANGE_${kind.toUpperCase()} = ${i}`).join(", ")} };
+enum { ${DTYPES.map((type) => `TYPE_${type.toUpperCase()} = ${numberOf(type)}`).join(", ")} };
+enum { ${COMBINES.map((combine, i) => `COMBINE_${combine.toUpperCase()} = ${i}`).join(", ")} };
+/* Elements of one part; pairs of numbers of devices in the group, from and to; what it is, for messages. */
+typedef struct { int kind, type, combine, root; int64_t elements; int pairs; const int *pair; const char *name; } Exchange;
+typedef struct {
+  /* Slot -1: it is done when the call returns. */
+  void (*start)(const Exchange *what, int group, unsigned char *to, const unsigned char *from, int slot);
+  void (*wait)(int slot);
+  void (*test)(void);
+  int (*index)(int group);
+} Communicator;
+`;
+
+const TEXT = `${EXCHANGE_TYPES}static const Communicator *mpi;
+static int groups[GROUPS];
+/* The functions of the host, and its numbers of the groups that the program names. */
+void tidemark_mpi_open(const Communicator *functions, const int *numbers) {
+  mpi = functions;
+  memcpy(groups, numbers, sizeof groups);
+}
+#if THREADS == 1
+#define TAKE_FIRST() 1
+#else
+/* One piece, of the first thread and no other. */
+static int take_first(Team *team, u32 call, int thread) {
+  if (atomic_load_explicit(&team->turn, memory_order_acquire) != call) return 0;
+  if (thread == 0) return take(team, call, 0);
+  wait_while(team, &team->turn, call);
+  return 0;
+}
+#define TAKE_FIRST() take_first(team, *call, thread)
+#endif
+`;
+
+/** Lines by which the host finds the groups of a program in its text. */
+const GROUP_LINE = /^\/\/ group: (.*)$/gm;
+
+/** The groups that a program's collectives are over, in the order of their numbers; none for most programs. */
+export const groupsIn = (text: string): readonly DeviceGroup[] =>
+  [...text.matchAll(GROUP_LINE)].map(([, line = ""]) => JSON.parse(line) as DeviceGroup);
+
+/** The collectives of a program. */
+export class Exchanges {
+  readonly #groups: string[] = [];
+  readonly #descriptions: string[] = [];
+
+  get isEmpty(): boolean {
+    return this.#groups.length === 0;
+  }
+
+  #number({ mesh, over }: DeviceGroup): number {
+    const text = JSON.stringify({ mesh, over });
+    const known = this.#groups.indexOf(text);
+    return known >= 0 ? known : this.#groups.push(text) - 1;
+  }
+
+  /** A call with the addresses of its operands; `slot`: it is in flight until the slot is waited for. */
+  call(nest: CollectiveNest, to: string, from: string | null, slot = -1): string {
+    const { what, group } = nest;
+    const isAlone = groupSize(group) === 1;
+    if (what === "device_index") return `*(i32 *)${to} = ${isAlone ? 0 : `mpi->index(${this.#numbered(group)})`};`;
+    invariant(from !== null, () => `${what} without an operand`);
+    if (!isAlone) return `mpi->start(&${this.#describe(nest)}, ${this.#numbered(group)}, ${to}, ${from}, ${slot});`;
+    const bytes = nest.elements * bytesOf(nest.storage);
+    const isSent = what !== "permute" || nest.pairs.length > 0;
+    return isSent ? `memmove(${to}, ${from}, ${bytes});` : `memset(${to}, 0, ${bytes});`;
+  }
+
+  #numbered(group: DeviceGroup): string {
+    return `groups[${this.#number(group)}]`;
+  }
+
+  #describe({ what, group, storage, combine, root, pairs, elements }: CollectiveNest): string {
+    invariant(what !== "device_index", () => "a number is not exchanged");
+    if (elements > MOST_ELEMENTS) {
+      const summary = `${what} over ${groupText(group)} has parts of ${elements} elements, and MPI counts to ${MOST_ELEMENTS}`;
+      throw new TidemarkError("TargetUnsupported", summary, { help: "exchange it in several pieces" });
+    }
+    const name = fileName(`exchange_${this.#descriptions.length}`);
+    const list = pairs.flat();
+    const fields = [KINDS.indexOf(what), numberOf(storage), COMBINES.indexOf(combine), root, elements, pairs.length];
+    const pair = list.length === 0 ? "0" : `(const int[]){ ${list.join(", ")} }`;
+    const label = `${what} of ${elements} ${storage} over ${groupText(group)}`;
+    this.#descriptions.push(
+      `static const Exchange ${name} = { ${fields.join(", ")}, ${pair}, ${JSON.stringify(label)} };\n`,
+    );
+    return name;
+  }
+
+  /** Before the calls, after the threads; empty where nothing is exchanged. */
+  text(): string {
+    if (this.isEmpty) return "";
+    const groups = this.#groups.map((group) => `// group: ${group}\n`).join("");
+    return `${groups}#define GROUPS ${this.#groups.length}\n${TEXT}${this.#descriptions.join("")}`;
+  }
+}
