@@ -1,6 +1,5 @@
 /** @file The collectives of a plan, for reports: what they give, over which axes, and whether they are in flight beside other steps. */
 import { byteLength } from "../ir/type.ts";
-import { groupText } from "../kernel/device-group.ts";
 import { isBlockingExchange } from "./exchange-step.ts";
 import type { Step } from "./problem.ts";
 import type { PlanStep, Program } from "./program.ts";
@@ -10,7 +9,7 @@ export interface ExchangeReport {
   readonly start: Step;
   readonly wait: Step | null;
   readonly op: string;
-  /** Axes, and the mesh. */
+  /** Names of axes. */
   readonly over: string;
   /** Of what it gives. */
   readonly bytes: number;
@@ -26,7 +25,7 @@ function reportOf({ steps }: Program, step: PlanStep, start: Step): ExchangeRepo
     start,
     wait: exchange ? steps.findIndex(isWait) : null,
     op: node.op.name,
-    over: group ? groupText(group) : "",
+    over: group?.over.join() ?? "",
     bytes,
   };
 }

@@ -7,7 +7,7 @@
  *
  * Only the first thread calls MPI: it is the one that began it. A collective that is done when its call returns, and the wait of one in
  * flight, are pieces of that thread which the others wait for. A start and a test are not waited for: the first thread comes to
- * them when everything before them is done, and until the wait nobody touches what is in flight.
+ * them when everything before them is done, and until the wait no step touches what is in flight.
  */
 import { TidemarkError } from "../../base/errors.ts";
 import { invariant } from "../../base/invariant.ts";
@@ -67,6 +67,15 @@ const GROUP_LINE = /^\/\/ group: (.*)$/gm;
 export const groupsIn = (text: string): readonly DeviceGroup[] =>
   [...text.matchAll(GROUP_LINE)].map(([, line = ""]) => JSON.parse(line) as DeviceGroup);
 
+/** A collective over one device, as a call of any thread; null where there are others. */
+export function aloneCall(nest: CollectiveNest, to: string, from: string | null): string | null {
+  if (groupSize(nest.group) > 1) return null;
+  if (from === null) return `*(i32 *)${to} = 0;`;
+  const bytes = nest.elements * bytesOf(nest.storage);
+  const isSent = nest.what !== "permute" || nest.pairs.length > 0;
+  return isSent ? `memmove(${to}, ${from}, ${bytes});` : `memset(${to}, 0, ${bytes});`;
+}
+
 /** The collectives of a program. */
 export class Exchanges {
   readonly #groups: string[] = [];
@@ -85,13 +94,8 @@ export class Exchanges {
   /** A call with the addresses of its operands; `slot`: it is in flight until the slot is waited for. */
   call(nest: CollectiveNest, to: string, from: string | null, slot = -1): string {
     const { what, group } = nest;
-    const isAlone = groupSize(group) === 1;
-    if (what === "device_index") return `*(i32 *)${to} = ${isAlone ? 0 : `mpi->index(${this.#numbered(group)})`};`;
-    invariant(from !== null, () => `${what} without an operand`);
-    if (!isAlone) return `mpi->start(&${this.#describe(nest)}, ${this.#numbered(group)}, ${to}, ${from}, ${slot});`;
-    const bytes = nest.elements * bytesOf(nest.storage);
-    const isSent = what !== "permute" || nest.pairs.length > 0;
-    return isSent ? `memmove(${to}, ${from}, ${bytes});` : `memset(${to}, 0, ${bytes});`;
+    if (what === "device_index") return `*(i32 *)${to} = mpi->index(${this.#numbered(group)});`;
+    return `mpi->start(&${this.#describe(nest)}, ${this.#numbered(group)}, ${to}, ${from}, ${slot});`;
   }
 
   #numbered(group: DeviceGroup): string {

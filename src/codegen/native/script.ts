@@ -11,7 +11,7 @@ import type { Int, IntOp, Local, Statement } from "../script.ts";
 import { int, plus } from "../script.ts";
 import { piecesOf, type Units } from "../units.ts";
 import type { CCode } from "./c-code.ts";
-import type { Exchanges } from "./exchange.ts";
+import { aloneCall, type Exchanges } from "./exchange.ts";
 import type { CLibrary } from "./kernel.ts";
 import type { NativeEmitOptions } from "./options.ts";
 
@@ -86,7 +86,8 @@ export class NativeScript {
       const { kernel, addresses } = step.start;
       const [nest] = kernel.nests;
       invariant(nest?.kind === "collective", () => "only collectives are in flight");
-      this.#code.line(`if (thread == 0) ${this.#collective(nest, addresses.map(int), step.slot)}`);
+      const operands = this.#operandsOf(nest, addresses.map(int));
+      this.#code.line(`if (thread == 0) ${this.#exchanges.call(nest, ...operands, step.slot)}`);
     }
   }
 
@@ -99,9 +100,21 @@ export class NativeScript {
     this.#code.line("NEXT();");
   }
 
-  #collective(nest: CollectiveNest, addresses: readonly Int[], slot?: number): string {
+  /** A collective that is done when its call returns. */
+  #exchange(nest: CollectiveNest, addresses: readonly Int[]): void {
+    const operands = this.#operandsOf(nest, addresses);
+    const alone = aloneCall(nest, ...operands);
+    if (alone !== null) {
+      this.#small.push(alone);
+      return;
+    }
+    this.#flush();
+    this.#onFirst(this.#exchanges.call(nest, ...operands));
+  }
+
+  #operandsOf({ to, read }: CollectiveNest, addresses: readonly Int[]): readonly [to: string, from: string | null] {
     const place = (operand: number): string => this.#place(at(addresses, operand));
-    return this.#exchanges.call(nest, place(nest.to), nest.read && place(nest.read.operand), slot);
+    return [place(to), read && place(read.operand)];
   }
 
   /** Writes the small calls so far as one piece. */
@@ -165,9 +178,7 @@ export class NativeScript {
   #kernel({ kernel, addresses }: Extract<Statement, { kind: "kernel" }>): void {
     const [first] = kernel.nests;
     if (first?.kind === "collective") {
-      const call = this.#collective(first, addresses);
-      this.#flush();
-      this.#onFirst(call);
+      this.#exchange(first, addresses);
       return;
     }
     for (const { name, addresses: pointers, types, units, work } of this.#library.functions(kernel)) {
