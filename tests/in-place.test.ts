@@ -15,7 +15,7 @@ import { Build } from "../src/ir/build.ts";
 import type { Graph, Value } from "../src/ir/graph.ts";
 import type { AnyOp, Sample } from "../src/ir/op.ts";
 import { elementsOf, sameType, tensorType, typeText } from "../src/ir/type.ts";
-import { isFloat } from "../src/kernel/dtype.ts";
+import { elementWriter, isFloat } from "../src/kernel/dtype.ts";
 import { inPlacePairs } from "../src/kernel/loops.ts";
 import { lowerNode } from "../src/lower/lower.ts";
 import { allOps } from "../src/ops/all.ts";
@@ -40,7 +40,7 @@ type Data = readonly Float64Array[];
 function run(executable: Executable, graph: Graph, inputs: Data): readonly Uint8Array[] {
   const { params, results } = executable.placed;
   graph.params.forEach(({ type }, i) => {
-    executable.write(type, params[i]!, inputs[i]!);
+    executable.write(type, params[i]!, inputs[i]!.map(elementWriter(type.dtype)));
   });
   executable.run();
   return graph.results.map((value, i) => bytesAt(executable, value, results[i]!));

@@ -200,7 +200,7 @@ export function requireFloat(name: string, x: Tensor): FloatType {
   if (isFloat(x.dtype)) return x.dtype;
   return fail(
     "DtypeMismatch",
-    `${name}: takes ${FLOAT_TYPES.join(" or ")}, got ${typeText(x)}`,
+    `${name}: takes ${FLOAT_TYPES.join(", ")}, got ${typeText(x)}`,
     'convert it first: cast(x, "f32")',
   );
 }

@@ -122,7 +122,9 @@ function byRule({ b, node, batched, size }: NodeSite): Batched | null {
 
 /** Of no elements: nothing is computed. */
 function ofNothing({ b, node }: NodeSite): Batched {
-  const values = node.outputs.map(({ type }) => b.call(full, [], { ...type, shape: [0, ...type.shape], value: 0 }));
+  const values = node.outputs.map(({ type: { dtype, shape } }) =>
+    b.call(full, [], { dtype, shape: [0, ...shape], value: 0 }),
+  );
   return { values, batched: all(values) };
 }
 

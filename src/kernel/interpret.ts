@@ -7,6 +7,7 @@
 import { at, InternalError, invariant } from "../base/invariant.ts";
 import { attendStages } from "./attend.ts";
 import type { Stage } from "./attend-stages.ts";
+import type { CollectiveNest } from "./collective.ts";
 import { groupSize, groupText } from "./device-group.ts";
 import { elementReader, elementWriter, laneBytes, newElements, type TypedArray } from "./dtype.ts";
 import type { Bound, LoopVar } from "./expr.ts";
@@ -16,7 +17,6 @@ import {
   type AttendNest,
   BLOCK_TERMS,
   blockElements,
-  type CollectiveNest,
   type ContractNest,
   depthRun,
   identityOf,

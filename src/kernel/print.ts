@@ -2,6 +2,7 @@
  * @file Kernels as text, for golden files, for people, and as the key under which equal kernels share their code. Each
  * distinct expression is a numbered line, so shared work shows as shared.
  */
+import type { CollectiveNest } from "./collective.ts";
 import { groupText } from "./device-group.ts";
 import type { Bound, Expr, Index } from "./expr.ts";
 import type { AttendNest, Kernel, Nest, RoutineNest, ScatterNest, StagedNest, Store } from "./loops.ts";
@@ -156,6 +157,15 @@ function writeStaged({ units, tile, dtype, body }: StagedNest, p: Printer): void
   for (const map of body) writeNest(map, p);
 }
 
+function writeCollective(
+  { what, combine, pairs, root, group, read, to, elements, storage }: CollectiveNest,
+  p: Printer,
+): void {
+  const details = `${combine} ${root} ${pairs.map((pair) => pair.join("→")).join()}`;
+  p.lines.push(`  ${what} over ${groupText(group)} | ${details} | parts of ${elements}: ${storage}`);
+  p.lines.push(`    ${read ? p.operand(read.operand) : ""} → ${p.operand(to)}`);
+}
+
 function writeNest(nest: Exclude<Nest, RoutineNest>, p: Printer): void {
   switch (nest.kind) {
     case "map": {
@@ -200,13 +210,9 @@ function writeNest(nest: Exclude<Nest, RoutineNest>, p: Printer): void {
       p.lines.push(`  shuffle ${loopsText([nest.along])}`);
       p.lines.push(`    ${p.expr(nest.bits)} → ${p.operand(nest.operand)}`);
       return;
-    case "collective": {
-      const { what, combine, pairs, root, read, to, elements, storage } = nest;
-      const details = `${combine} ${root} ${pairs.map((pair) => pair.join("→")).join()}`;
-      p.lines.push(`  ${what} over ${groupText(nest.group)} | ${details} | parts of ${elements}: ${storage}`);
-      p.lines.push(`    ${read ? p.operand(read.operand) : ""} → ${p.operand(to)}`);
+    case "collective":
+      writeCollective(nest, p);
       return;
-    }
     case "sort":
       p.lines.push(`  sort ${loopsText(nest.loops)} | ${loopsText([nest.along, nest.rank])}`);
       p.lines.push(`    by ${nest.keys.map((key) => p.expr(key)).join(", ")}`);

@@ -184,7 +184,7 @@ export const dynamicCode: OpDef<DynamicAttrs> = elementwise<DynamicAttrs>("dynam
 /** The number of a code, in f32. */
 export const dynamicValue: OpDef<DynamicAttrs> = elementwise<DynamicAttrs>("dynamic_value", {
   inputs: 1,
-  domain: "integer",
+  domain: "index",
   out: "f32",
   defaults: { signed: true },
   scalar: (x, { signed }) => valueExpr(item(x, 0), signed),

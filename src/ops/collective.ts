@@ -20,6 +20,8 @@ import type { OpDef } from "../ir/op.ts";
 import { elementsOf, type Shape, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { groupSize, groupText } from "../kernel/device-group.ts";
 import { DTYPES, type DType, FLOAT_TYPES, INDEX_TYPE, isComputed, NUMBER_TYPES } from "../kernel/dtype.ts";
+import { constant } from "../kernel/expr.ts";
+import { ZERO } from "../kernel/index-math.ts";
 import { movedAxis, reshaped } from "./batch.ts";
 import { broadcast } from "./broadcast.ts";
 import { requireInputs, requireOne } from "./checks.ts";
@@ -69,8 +71,7 @@ function mark(name: string, varies: typeof more, back: () => OpDef<GroupAttrs>):
       collective: { what: "mark", group: groupOf, varies, exchanged: ([x]) => x ?? [], rules },
     },
     evaluate: ({ inputs }) => [at(inputs, 0)],
-    // their types vary, and tests of single operations have one device; collective.test.ts has programs
-    samples: () => [],
+    samples: () => samplesOf(FLOAT_TYPES.filter(isComputed), [[3]], ONE_DEVICE),
   });
   return op;
 }
@@ -313,9 +314,12 @@ export const deviceIndex: OpDef<GroupAttrs> = defineOp<GroupAttrs>({
   lower: {
     kind: "nests",
     alone: true,
-    nests: (build, { attrs }) => [
-      nestOf("device_index", build, { group: groupOf(attrs), elements: 1, storage: INDEX_TYPE }),
-    ],
+    nests(build, { attrs }) {
+      const group = groupOf(attrs);
+      if (groupSize(group) > 1) return [nestOf("device_index", build, { group, elements: 1, storage: INDEX_TYPE })];
+      const stores = [{ operand: build.outputOperand(0), index: ZERO, value: constant(INDEX_TYPE, 0) }];
+      return [{ kind: "map", loops: [], stores }];
+    },
   },
   facts: {
     below: (attrs) => groupSize(groupOf(attrs)),
@@ -357,8 +361,8 @@ function sumOfParts(b: Build, x: Value): Value {
 const FEW = 1024;
 
 /** The same bytes as the library sends: each device adds up one part, and all get all parts. */
-function orderedSum(b: Build, [x]: readonly Value[], { mesh, over }: GroupAttrs): Value {
-  if (!x) throw new TypeError("a sum of nothing");
+function orderedSum(b: Build, inputs: readonly Value[], { mesh, over }: GroupAttrs): Value {
+  const x = at(inputs, 0);
   const [attrs, count] = [{ mesh, over }, elementsOf(x.type.shape)];
   if (count <= FEW) return sumOfParts(b, b.call(allGather, [x], { ...attrs, invariant: true }));
   const p = groupSize(groupOf(attrs));

@@ -5,7 +5,17 @@ import type { OpFacts } from "../ir/facts.ts";
 import type { Value } from "../ir/graph.ts";
 import type { NoAttrs, OpDef, Partial, Sample } from "../ir/op.ts";
 import { elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
-import { DTYPES, type DType, FLOAT_TYPES, isBool, isComputed, isFloat, NUMBER_TYPES, typeOf } from "../kernel/dtype.ts";
+import {
+  DTYPES,
+  type DType,
+  FLOAT_TYPES,
+  isBool,
+  isComputed,
+  isFloat,
+  isIndexType,
+  NUMBER_TYPES,
+  typeOf,
+} from "../kernel/dtype.ts";
 import type { Expr } from "../kernel/expr.ts";
 
 /** Fields with a harmless default; all others must be given. */
@@ -15,14 +25,15 @@ export function defineOp<A>(op: Omit<OpDef<A>, Defaulted> & { [K in Defaulted]?:
   return { defaults: {}, alias: null, simplify: () => null, ...op };
 }
 
-/** Element types an operation takes: floats; floats and integers; integers; bool; those made of bits; anything. */
-export type Domain = "float" | "number" | "integer" | "bool" | "bits" | "any";
+/** Element types an operation takes: floats; floats and integers; integers; numbers of elements; bool; those made of bits; anything. */
+export type Domain = "float" | "number" | "integer" | "index" | "bool" | "bits" | "any";
 
 /** By domain, the types that it consists of. */
 export const DOMAIN: Record<Domain, readonly DType[]> = {
   float: FLOAT_TYPES,
   number: NUMBER_TYPES,
   integer: DTYPES.filter((dtype) => typeOf(dtype).kind === "integer"),
+  index: DTYPES.filter(isIndexType),
   bool: ["bool"],
   bits: DTYPES.filter((dtype) => !isFloat(dtype)),
   any: DTYPES,

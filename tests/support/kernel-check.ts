@@ -5,6 +5,7 @@
 import { expect } from "vitest";
 import { at as item } from "../../src/base/invariant.ts";
 import type { PlacedKernel } from "../../src/codegen/placed.ts";
+import { typeText } from "../../src/ir/type.ts";
 import { bytesOf, type DType, elementReader } from "../../src/kernel/dtype.ts";
 import { interpretKernel } from "../../src/kernel/interpret.ts";
 import { hostMemory } from "./host-memory.ts";
@@ -80,7 +81,8 @@ export function check(
       const [is, want] = [numbers[e] as number, expected[e] as number];
       if (Object.is(is, want) || is === want) continue;
       const error = Math.abs(is - want) / Math.max(1, Math.abs(want));
-      if (!(error <= tolerance)) expect(is, `element ${e}`).toBe(want);
+      if (!(error <= tolerance))
+        expect(is, `${op.name}(${sample.inputs.map(typeText).join(", ")}) element ${e}`).toBe(want);
     }
   });
 }

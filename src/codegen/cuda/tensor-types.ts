@@ -24,6 +24,9 @@ export const FACTORS: Readonly<Record<FactorType, Factor>> = {
   f16: { storage: "f16", instruction: "k16.f32.f16.f16", map: 6, eitherOrder: true },
 };
 
+/** What tensor cores add up in. */
+const SUMS: DType = "f32";
+
 /** Bytes of a row of a stage. */
 export const ROW_BYTES = 128;
 
@@ -36,5 +39,6 @@ export const rowUnit = (type: FactorType): number => 16 / bytesOf(FACTORS[type].
 /** What the factors of a product are on tensor cores; null where they are none for them. */
 export function factorsOf({ dtype, factors }: Pick<ContractNest, "dtype" | "factors">): FactorType | null {
   const types = Object.keys(FACTORS) as FactorType[];
-  return dtype === "f32" ? (types.find((type) => FACTORS[type].storage === (factors ?? dtype)) ?? null) : null;
+  if (dtype !== SUMS) return null;
+  return types.find((type) => FACTORS[type].storage === (factors ?? dtype)) ?? null;
 }

@@ -4,7 +4,7 @@
  * of a group together (`exchanged`); one device alone has none, unless it is the only one.
  */
 import { TidemarkError } from "../../base/errors.ts";
-import { at } from "../../base/invariant.ts";
+import { at, InternalError } from "../../base/invariant.ts";
 import type { BatchRule } from "../../ir/batch.ts";
 import type { Build } from "../../ir/build.ts";
 import type { CollectiveFact } from "../../ir/facts.ts";
@@ -12,11 +12,12 @@ import type { Value } from "../../ir/graph.ts";
 import type { KernelBuild, LowerContext, OpDef, Reference, Sample } from "../../ir/op.ts";
 import { elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../../ir/type.ts";
 import type { VarianceRules } from "../../ir/variance.ts";
+import type { CollectiveKind, CollectiveNest } from "../../kernel/collective.ts";
 import { groupSize, groupText } from "../../kernel/device-group.ts";
-import { type DType, isBool, isComputed } from "../../kernel/dtype.ts";
-import type { LoopVar } from "../../kernel/expr.ts";
+import { type DType, isBool, isComputed, typeOf } from "../../kernel/dtype.ts";
+import { constant, type LoopVar } from "../../kernel/expr.ts";
 import { varIndex } from "../../kernel/index-math.ts";
-import type { CollectiveKind, CollectiveNest } from "../../kernel/loops.ts";
+import type { MapNest } from "../../kernel/loops.ts";
 import { Position } from "../../kernel/position.ts";
 import { requireOne } from "../checks.ts";
 import { defineOp } from "../define.ts";
@@ -102,7 +103,9 @@ export function collective<A extends GroupAttrs>(name: string, spec: CollectiveS
     lower: {
       kind: "nests",
       alone: true,
-      nests: (build, c) => [collectiveNest(spec, build, c)],
+      nests: (build, c) => [
+        groupSize(groupOf(c.attrs)) === 1 ? copyNest(spec, build, c) : collectiveNest(spec, build, c),
+      ],
     },
     facts: {
       autocast: "follow",
@@ -139,7 +142,7 @@ function collectiveNest<A extends GroupAttrs>(
   const [x, group] = [at(inTypes, 0), groupOf(attrs)];
   const along: LoopVar = { kind: "var", name: "i", extent: elementsOf(x.shape) };
   const read = at(inputs, 0)(Position.linear(x.shape, varIndex(along)));
-  if (read.kind !== "load") throw new TypeError(`${spec.what} reads a value that is not stored`);
+  if (read.kind !== "load") throw new InternalError(`${spec.what} reads a value that is not stored`);
   const elements = spec.part(x.shape, groupSize(group));
   return {
     ...nestOf(spec.what, build, { group, elements, storage: outType.dtype }),
@@ -149,6 +152,21 @@ function collectiveNest<A extends GroupAttrs>(
     along,
     read,
   };
+}
+
+/** On the only device of a group: what it has, or zeros. */
+function copyNest<A extends GroupAttrs>(
+  { pairs }: CollectiveSpec<A>,
+  build: KernelBuild,
+  { inputs, inTypes, outType, attrs }: LowerContext<A>,
+): MapNest {
+  const loops: readonly LoopVar[] = [{ kind: "var", name: "i", extent: elementsOf(outType.shape) }];
+  const index = varIndex(at(loops, 0));
+  const isMissing = pairs?.(attrs).length === 0;
+  const value = isMissing
+    ? constant(typeOf(outType.dtype).compute, 0)
+    : at(inputs, 0)(Position.linear(at(inTypes, 0).shape, index));
+  return { kind: "map", loops, stores: [{ operand: build.outputOperand(0), index, value }] };
 }
 
 /** A nest without an operand. */

@@ -10,7 +10,7 @@
  * Functions with derivatives of their own take all operands alike, so that cotangents that they compute vary as the operands do.
  */
 import { TidemarkError } from "../../base/errors.ts";
-import { at } from "../../base/invariant.ts";
+import { at, invariant } from "../../base/invariant.ts";
 import { Build } from "../../ir/build.ts";
 import { byGroup, type Group, wiringOf } from "../../ir/control.ts";
 import type { Graph, Node, Value } from "../../ir/graph.ts";
@@ -49,26 +49,41 @@ function meshOf(site: VaryingSite): string {
   return found?.mesh ?? "";
 }
 
-export function varianceRules(mark: Marking): Rules {
-  const known = new Map<string, Variance>();
+class MeshRules implements Rules {
+  readonly #mark: Marking;
+  readonly #known = new Map<string, Variance>();
 
-  function typeOver(type: TensorType, mesh: string, over: Axes): TensorType {
+  constructor(mark: Marking) {
+    this.#mark = mark;
+  }
+
+  typeOver(type: TensorType, mesh: string, over: Axes): TensorType {
     const { varies, ...rest } = type;
     if (over.length === 0) return varies ? rest : type;
     const wanted = inOrder(mesh, over);
     const key = `${mesh} ${wanted}`;
-    const made = known.get(key) ?? { mesh, over: wanted, rules };
-    known.set(key, made);
+    const made = this.#known.get(key) ?? { mesh, over: wanted, rules: this };
+    this.#known.set(key, made);
     return varies === made ? type : { ...rest, varies: made };
   }
 
-  /** Marked so that it varies over these axes at least. */
-  function marked(b: Build, x: Value, mesh: string, over: Axes): Value {
-    const missing = minus(over, axesOf(x));
-    return missing.length === 0 ? x : mark(b, x, mesh, missing);
+  alike(b: Build, x: Value, { varies }: TensorType): Value {
+    return varies ? this.#marked(b, x, varies.mesh, varies.over) : x;
   }
 
-  function rebuilt(graph: Graph, params: readonly TensorType[], results: readonly Axes[], mesh: string): Graph {
+  /** Marked so that it varies over these axes at least. */
+  #marked(b: Build, x: Value, mesh: string, over: Axes): Value {
+    const missing = minus(over, axesOf(x));
+    return missing.length === 0 ? x : this.#mark(b, x, mesh, missing);
+  }
+
+  rebound(graph: Graph, params: readonly TensorType[]): Graph {
+    const mesh = [...params, ...typesOf(graph.params)].find(({ varies }) => varies)?.varies?.mesh ?? "";
+    return this.#rebuilt(graph, params, [], mesh);
+  }
+
+  /** The graph for parameters of these types, its results marked so that they vary over these axes at least. */
+  #rebuilt(graph: Graph, params: readonly TensorType[], results: readonly Axes[], mesh: string): Graph {
     const isSame = graph.params.every((value, i) => value.type.varies === params[i]?.varies);
     if (isSame && graph.results.every((value, i) => includes(axesOf(value), results[i] ?? NONE))) return graph;
     const b = new Build(graph.name);
@@ -78,139 +93,115 @@ export function varianceRules(mark: Marking): Rules {
       const outputs = repeated(b, node, node.inputs.map(resolve));
       for (const [i, output] of node.outputs.entries()) map.set(output, at(outputs, i));
     }
-    return b.finish(graph.results.map((value, i) => marked(b, resolve(value), mesh, results[i] ?? NONE)));
+    return b.finish(graph.results.map((value, i) => this.#marked(b, resolve(value), mesh, results[i] ?? NONE)));
   }
 
-  /** The node on other operands. A mark adds or takes away what is left to add or take away. */
-  function repeated(b: Build, node: Node, inputs: readonly Value[]): readonly Value[] {
-    const { op, attrs, outputs, regions, phase, where, replay } = node;
-    const fact = op.facts?.collective;
-    const options = { regions, phase, where, replay, ...(outputs.length === 1 ? { name: outputs[0]?.name } : {}) };
-    [b.scope, b.within] = [node.scope, node.within];
-    if (fact?.what !== "mark") return b.callAll(op, inputs, attrs, options);
-    const [x, { over }] = [at(inputs, 0), fact.group(attrs)];
-    const isAdding = fact.varies(NONE, attrs).length > 0;
-    const left = isAdding ? minus(over, axesOf(x)) : over.filter((axis) => axesOf(x).includes(axis));
-    return left.length === 0 ? [x] : b.callAll(op, inputs, { ...attrs, over: left.join() }, options);
-  }
-
-  function fitted(b: Build, site: VaryingSite): VaryingSite {
+  fitted(b: Build, site: VaryingSite): VaryingSite {
     const { op, inputs, regions } = site;
     if (op.facts?.collective) return site;
     const mesh = meshOf(site);
-    if (op.lower.kind === "control") return fittedControl(b, site, mesh);
-    if (regions.length > 0) return fittedCall(b, site, mesh);
+    if (op.lower.kind === "control") return this.#fittedControl(b, site, mesh);
+    if (regions.length > 0) return this.#fittedCall(b, site, mesh);
     const over = union(inputs.map(axesOf));
-    return { ...site, inputs: inputs.map((x) => marked(b, x, mesh, over)) };
+    return { ...site, inputs: inputs.map((x) => this.#marked(b, x, mesh, over)) };
   }
 
-  /** A region for operands; with `all`, for operands that all vary over these axes at least. */
-  function fittedCall(b: Build, site: VaryingSite, mesh: string): VaryingSite {
+  /** A function and its operands. One with a derivative of its own, or one that decides, takes operands alike. */
+  #fittedCall(b: Build, site: VaryingSite, mesh: string): VaryingSite {
     const { op, regions, attrs } = site;
     const [body, other] = [at(regions, 0), regions[1]];
     const rule = op.derivative.kind === "region" ? op.derivative.rule?.({ ...site, ...APART }) : undefined;
-    const ownRule = rule?.kind === "custom_vjp" || rule?.kind === "custom_jvp";
-    let over = ownRule ? union(site.inputs.map(axesOf)) : NONE;
+    const isCustom = rule?.kind === "custom_vjp" || rule?.kind === "custom_jvp";
+    let over = isCustom ? union(site.inputs.map(axesOf)) : NONE;
     for (;;) {
-      const inputs = site.inputs.map((x) => typeOver(x.type, mesh, union([axesOf(x), over])));
-      const made = rebuilt(body, inputs, [], mesh);
+      const inputs = site.inputs.map((x) => this.typeOver(x.type, mesh, union([axesOf(x), over])));
+      const made = this.#rebuilt(body, inputs, [], mesh);
       const decides = rule?.kind === "gated" ? axesOf(at(made.results, 0)) : NONE;
       requireTogether([made], decides);
-      const wanted = union([over, decides, ...(ownRule ? made.results.map(axesOf) : [])]);
+      const wanted = union([over, decides, ...(isCustom ? made.results.map(axesOf) : [])]);
       if (wanted.length > over.length) {
         over = wanted;
         continue;
       }
-      const values = site.inputs.map((x) => marked(b, x, mesh, over));
-      const derivative =
-        other && rule ? [rebuilt(other, derivativeTypes(rule, inputs, typesOf(made.results)), [], mesh)] : [];
-      return { op, attrs, inputs: values, regions: [made, ...derivative] };
+      const values = site.inputs.map((x) => this.#marked(b, x, mesh, over));
+      if (!other || !rule) return { op, attrs, inputs: values, regions: [made] };
+      const types = derivativeTypes(rule, inputs, typesOf(made.results));
+      return { op, attrs, inputs: values, regions: [made, this.#rebuilt(other, types, [], mesh)] };
     }
   }
 
-  function fittedControl(b: Build, site: VaryingSite, mesh: string): VaryingSite {
+  #fittedControl(b: Build, site: VaryingSite, mesh: string): VaryingSite {
     const { op, attrs, inputs } = site;
     const types = op.infer(typesOf(inputs), attrs, site.regions);
     const wiring = wiringOf({ ...site, ...APART, outputs: types.map((type) => newValue(type)) });
-    if (!wiring)
-      throw new TidemarkError("InvalidGraph", `${op.name}: values that vary over a mesh in a loop with a plan`);
+    invariant(wiring, () => `${op.name}: a loop that is planned, in a program that varies over ${mesh}`);
     const axes = new Members();
-    let decides = union(
-      byGroup(inputs, wiring.inputs).flatMap(([{ kind }, own]) => (kind === "fixed" ? own.map(axesOf) : [])),
-    );
     for (const [group, own] of byGroup(inputs, wiring.inputs)) axes.addAll(group, own);
     let regions = site.regions;
-    for (let before = ""; before !== axes.text() + decides.join(); ) {
-      before = axes.text() + decides.join();
+    for (let before = ""; before !== axes.text(); ) {
+      before = axes.text();
       regions = regions.map((region, r) => {
-        const { params, results } = at(wiring.regions, r);
-        const over = (groups: readonly Group[], values: readonly Value[]): readonly Axes[] =>
-          byGroup(values, groups).flatMap(([group, own]) =>
-            own.map((_, i) => (group.kind === "fixed" ? NONE : union([axes.of(group, i), decides]))),
-          );
-        const own = over(params, region.params);
-        const made = rebuilt(
-          region,
-          region.params.map(({ type }, i) => typeOver(type, mesh, at(own, i))),
-          over(results, region.results),
-          mesh,
-        );
-        for (const [group, values] of byGroup(made.results, results)) {
-          if (group.kind === "fixed") decides = union([decides, ...values.map(axesOf)]);
-          else axes.addAll(group, values);
-        }
+        const groups = at(wiring.regions, r);
+        const params = axes.ofAll(groups.params).map((over, i) => this.typeOver(at(region.params, i).type, mesh, over));
+        const made = this.#rebuilt(region, params, axes.ofAll(groups.results), mesh);
+        for (const [group, own] of byGroup(made.results, groups.results)) axes.addAll(group, own);
         return made;
       });
     }
-    requireTogether(regions, decides);
-    const fit = byGroup(inputs, wiring.inputs).flatMap(([group, own]) =>
-      own.map((x, i) => (group.kind === "fixed" ? x : marked(b, x, mesh, union([axes.of(group, i), decides])))),
-    );
-    const outputs = byGroup(types, wiring.outputs).flatMap(([group, own]) =>
-      own.map((_, i) => (group.kind === "fixed" ? decides : union([axes.of(group, i), decides]))),
+    requireTogether(regions, axes.decides);
+    const wanted = axes.ofAll(wiring.inputs);
+    const isFixed = wiring.inputs.flatMap(({ kind, size }) => new Array<boolean>(size).fill(kind === "fixed"));
+    const fit = inputs.map((x, i) => (isFixed[i] ? x : this.#marked(b, x, mesh, at(wanted, i))));
+    const outputs = wiring.outputs.flatMap((group) =>
+      group.kind === "fixed" ? new Array<Axes>(group.size).fill(axes.decides) : axes.ofAll([group]),
     );
     return { op, attrs, inputs: fit, regions, outputs };
   }
 
-  function results(site: VaryingSite, types: readonly TensorType[]): readonly TensorType[] {
+  results(site: VaryingSite, types: readonly TensorType[]): readonly TensorType[] {
     const { op, inputs, attrs, regions, outputs } = site;
-    const mesh = meshOf(site);
-    const fact = op.facts?.collective;
+    const [mesh, fact] = [meshOf(site), op.facts?.collective];
     const over = union(inputs.map(axesOf));
     return types.map((type, i) => {
-      if (fact) return typeOver(type, mesh, fact.varies(over, attrs));
-      if (outputs) return typeOver(type, mesh, at(outputs, i));
-      return typeOver(type, mesh, regions.length > 0 ? axesOf(at(at(regions, 0).results, i)) : over);
+      if (fact) return this.typeOver(type, mesh, fact.varies(over, attrs));
+      if (outputs) return this.typeOver(type, mesh, at(outputs, i));
+      return this.typeOver(type, mesh, regions.length > 0 ? axesOf(at(at(regions, 0).results, i)) : over);
     });
   }
 
-  function problem(node: Node): string | null {
+  problem({ op, inputs, attrs, regions, outputs }: Node): string | null {
     const b = new Build("check");
-    const { op, inputs, attrs, regions } = node;
-    const site = fitted(b, { op, inputs, attrs, regions });
-    if (b.nodes.length > 0 || site.regions.some((region, r) => region !== node.regions[r])) {
+    const site = this.fitted(b, { op, inputs, attrs, regions });
+    if (b.nodes.length > 0 || site.regions.some((region, r) => region !== regions[r])) {
       return "has operands that vary over different axes";
     }
-    const wanted = results(site, typesOf(node.outputs));
-    const wrong = node.outputs.findIndex(({ type }, i) => type.varies !== wanted[i]?.varies);
-    if (wrong < 0) return null;
-    const text = (over: Axes | undefined): string => (over ? over.join() : "no axis");
-    return `has a result over ${text(node.outputs[wrong]?.type.varies?.over)} that varies over ${text(wanted[wrong]?.varies?.over)}`;
+    const wanted = this.results(site, typesOf(outputs));
+    const wrong = outputs.findIndex(({ type }, i) => type.varies !== wanted[i]?.varies);
+    const [is, be] = [outputs[wrong]?.type.varies, wanted[wrong]?.varies].map(
+      (varies) => varies?.over.join() ?? "no axis",
+    );
+    return wrong < 0 ? null : `has a result that is said to vary over ${is} and varies over ${be}`;
   }
 
-  const rules: Rules = {
-    typeOver,
-    fitted,
-    results,
-    problem,
-    erased,
-    alike: (b, x, { varies }) => (varies ? marked(b, x, varies.mesh, varies.over) : x),
-    rebound: (graph, params) => rebuilt(graph, params, [], variance(graph.params)?.mesh ?? meshOfTypes(params)),
-  };
-  return rules;
+  erased(graph: Graph): Graph {
+    return erased(graph);
+  }
 }
 
-const meshOfTypes = (types: readonly TensorType[]): string => types.find(({ varies }) => varies)?.varies?.mesh ?? "";
+export const varianceRules = (mark: Marking): Rules => new MeshRules(mark);
+
+/** The node on other operands. A mark adds or takes away what is left to add or take away. */
+function repeated(b: Build, node: Node, inputs: readonly Value[]): readonly Value[] {
+  const { op, attrs, outputs, regions, phase, where, replay } = node;
+  const fact = op.facts?.collective;
+  const options = { regions, phase, where, replay, ...(outputs.length === 1 ? { name: outputs[0]?.name } : {}) };
+  [b.scope, b.within] = [node.scope, node.within];
+  if (fact?.what !== "mark") return b.callAll(op, inputs, attrs, options);
+  const [x, { over }] = [at(inputs, 0), fact.group(attrs)];
+  const isAdding = fact.varies(NONE, attrs).length > 0;
+  const left = isAdding ? minus(over, axesOf(x)) : over.filter((axis) => axesOf(x).includes(axis));
+  return left.length === 0 ? [x] : b.callAll(op, inputs, { ...attrs, over: left.join() }, options);
+}
 
 /** Fields of a node that is asked for its form alone. */
 const APART = { outputs: [], phase: "forward", where: undefined, replay: 0 } as const;
@@ -232,23 +223,36 @@ function derivativeTypes(
   return [...results.slice(count), ...floats(results.slice(0, count))];
 }
 
-/** Axes of the members of groups. */
+/** Axes of the members of groups; the fixed ones decide what runs. */
 class Members {
   readonly #axes = new Map<Group, Axes[]>();
+  decides: Axes = NONE;
 
-  of(group: Group, i: number): Axes {
-    return this.#axes.get(group)?.[i] ?? NONE;
+  /** By group and number. What is decided by others varies as they do; numbers of iterations are the same for all that have them. */
+  ofAll(groups: readonly Group[]): readonly Axes[] {
+    return groups.flatMap((group) =>
+      Array.from({ length: group.size }, (_, i) =>
+        group.kind === "fixed" ? NONE : union([this.#axes.get(group)?.[i] ?? NONE, this.decides]),
+      ),
+    );
   }
 
   /** The axes of values are among those of the members. */
   addAll(group: Group, values: readonly Value[]): void {
-    const own = values.map((value, i) => union([this.of(group, i), axesOf(value)]));
-    this.#axes.set(group, own);
+    if (group.kind === "fixed") this.decides = union([this.decides, ...values.map(axesOf)]);
+    else {
+      const known = this.#axes.get(group);
+      this.#axes.set(
+        group,
+        values.map((value, i) => union([known?.[i] ?? NONE, axesOf(value)])),
+      );
+    }
   }
 
   /** Grows with every axis that is added. */
   text(): string {
-    return [...this.#axes.values()].map((own) => own.map((axes) => axes.length).join()).join(";");
+    const counts = [...this.#axes.values()].map((own) => own.map((axes) => axes.length).join());
+    return `${counts.join(";")} ${this.decides}`;
   }
 }
 
