@@ -11,7 +11,7 @@
  */
 import { groupSize } from "../kernel/device-group.ts";
 import { bytesOf } from "../kernel/dtype.ts";
-import type { CollectiveNest } from "../kernel/loops.ts";
+import type { CollectiveNest } from "../kernel/collective.ts";
 import type { Work } from "./work.ts";
 
 export function exchangeWork({ what, group, elements, storage }: CollectiveNest): Pick<Work, "sentBytes" | "messages"> {

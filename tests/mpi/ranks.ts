@@ -7,10 +7,11 @@ import { nodeHost } from "../../src/node/host.ts";
 import { mpi } from "../../src/node/mpi/public.ts";
 import { collectives } from "./collectives.ts";
 import { failures } from "./failures.ts";
+import { training } from "./training.ts";
 
 installHost(nodeHost);
 
-const PARTS: Readonly<Record<string, () => unknown>> = { collectives, ...failures };
+const PARTS: Readonly<Record<string, () => unknown>> = { collectives, training, ...failures };
 
 const [, , name = ""] = process.argv;
 const part = PARTS[name];

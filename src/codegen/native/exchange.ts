@@ -13,7 +13,7 @@ import { TidemarkError } from "../../base/errors.ts";
 import { invariant } from "../../base/invariant.ts";
 import { type DeviceGroup, groupSize, groupText } from "../../kernel/device-group.ts";
 import { bytesOf, DTYPES, type DType } from "../../kernel/dtype.ts";
-import type { CollectiveNest } from "../../kernel/loops.ts";
+import type { CollectiveNest } from "../../kernel/collective.ts";
 import { fileName } from "./names.ts";
 
 /** Numbers of kinds, types and combinations in C, the same for programs and for the library that calls MPI. */

@@ -4,7 +4,7 @@
  * between. Each thread has its own copy of numbers; after one is read from the arena, all threads meet at a barrier.
  */
 import { at, invariant } from "../../base/invariant.ts";
-import type { CollectiveNest } from "../../kernel/loops.ts";
+import type { CollectiveNest } from "../../kernel/collective.ts";
 import { addressBytes } from "../operand-addresses.ts";
 import type { PlacedExchange } from "../placed.ts";
 import type { Int, IntOp, Local, Statement } from "../script.ts";
