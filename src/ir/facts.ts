@@ -3,9 +3,9 @@
  * operation without facts.
  */
 
+import type { CollectiveKind } from "../kernel/collective.ts";
 import type { DeviceGroup } from "../kernel/device-group.ts";
 import type { DType } from "../kernel/dtype.ts";
-import type { CollectiveKind } from "../kernel/collective.ts";
 import type { Build } from "./build.ts";
 import type { Node, Value } from "./graph.ts";
 import type { Attrs, Reference } from "./op.ts";

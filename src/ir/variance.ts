@@ -39,6 +39,8 @@ export interface VarianceRules {
   results(site: VaryingSite, types: readonly TensorType[]): readonly TensorType[];
   /** A graph for parameters that vary otherwise; what is inside follows. */
   rebound(graph: Graph, params: readonly TensorType[]): Graph;
+  /** The type with these axes and no others. */
+  typeOver(type: TensorType, mesh: string, over: readonly string[]): TensorType;
   /** The graph of one device, without variance and its marks. */
   erased(graph: Graph): Graph;
   /** What is wrong with a node, if anything. */
@@ -48,6 +50,11 @@ export interface VarianceRules {
 /** The variance of the first of some values that varies at all. */
 export const variance = (values: readonly Value[]): Variance | undefined =>
   values.find(({ type }) => type.varies)?.type.varies;
+
+/** The first type, over the axes of both. */
+export function overBoth(type: TensorType, { varies }: TensorType): TensorType {
+  return varies ? varies.rules.typeOver(type, varies.mesh, [...(type.varies?.over ?? []), ...varies.over]) : type;
+}
 
 /** The rules where an application concerns values that vary; programs without meshes have none. */
 export function rulesFor(inputs: readonly Value[], regions: readonly Graph[]): VarianceRules | undefined {
@@ -63,4 +70,10 @@ export function rulesOf({ params, nodes }: Graph): VarianceRules | undefined {
     for (const region of regions) found ??= rulesOf(region);
   }
   return found;
+}
+
+/** What is wrong with a node in a program in which values vary, if anything. */
+export function varianceProblem(node: Node): string | null {
+  const { inputs, outputs, regions } = node;
+  return (rulesFor(inputs, regions) ?? rulesFor(outputs, []))?.problem(node) ?? null;
 }

@@ -12,7 +12,7 @@
 import { TidemarkError } from "../../base/errors.ts";
 import { at, invariant } from "../../base/invariant.ts";
 import { Build } from "../../ir/build.ts";
-import { byGroup, type Group, wiringOf } from "../../ir/control.ts";
+import { byGroup, type Group, type Wiring, wiringOf } from "../../ir/control.ts";
 import type { Graph, Node, Value } from "../../ir/graph.ts";
 import { newValue } from "../../ir/graph.ts";
 import type { TensorType } from "../../ir/type.ts";
@@ -37,8 +37,6 @@ const includes = (a: Axes, b: Axes): boolean => b.every((axis) => a.includes(axi
 export type Marking = (b: Build, x: Value, mesh: string, over: Axes) => Value;
 
 export interface Rules extends VarianceRules {
-  /** The type with these axes and no others. */
-  typeOver(type: TensorType, mesh: string, over: Axes): TensorType;
   /** A value marked so that it varies at least as another. */
   alike(b: Build, x: Value, like: TensorType): Value;
 }
@@ -52,6 +50,8 @@ function meshOf(site: VaryingSite): string {
 class MeshRules implements Rules {
   readonly #mark: Marking;
   readonly #known = new Map<string, Variance>();
+  /** Marks that graphs under construction have: cotangents of all uses are added up before they are sent. */
+  readonly #marks = new WeakMap<Build, Map<string, Value>>();
 
   constructor(mark: Marking) {
     this.#mark = mark;
@@ -74,7 +74,13 @@ class MeshRules implements Rules {
   /** Marked so that it varies over these axes at least. */
   #marked(b: Build, x: Value, mesh: string, over: Axes): Value {
     const missing = minus(over, axesOf(x));
-    return missing.length === 0 ? x : this.#mark(b, x, mesh, missing);
+    if (missing.length === 0) return x;
+    const marks = this.#marks.get(b) ?? new Map<string, Value>();
+    this.#marks.set(b, marks);
+    const key = `${x.id} ${missing.toSorted()}`;
+    const made = marks.get(key) ?? this.#mark(b, x, mesh, missing);
+    marks.set(key, made);
+    return made;
   }
 
   rebound(graph: Graph, params: readonly TensorType[]): Graph {
@@ -113,8 +119,10 @@ class MeshRules implements Rules {
     const rule = op.derivative.kind === "region" ? op.derivative.rule?.({ ...site, ...APART }) : undefined;
     const isCustom = rule?.kind === "custom_vjp" || rule?.kind === "custom_jvp";
     let over = isCustom ? union(site.inputs.map(axesOf)) : NONE;
+    const used = body.params.map((param) => marksOf(body, param) ?? NONE);
     for (;;) {
-      const inputs = site.inputs.map((x) => this.typeOver(x.type, mesh, union([axesOf(x), over])));
+      const all = site.inputs.map((x, i) => union([axesOf(x), over, at(used, i)]));
+      const inputs = site.inputs.map((x, i) => this.typeOver(x.type, mesh, at(all, i)));
       const made = this.#rebuilt(body, inputs, [], mesh);
       const decides = rule?.kind === "gated" ? axesOf(at(made.results, 0)) : NONE;
       requireTogether([made], decides);
@@ -123,7 +131,7 @@ class MeshRules implements Rules {
         over = wanted;
         continue;
       }
-      const values = site.inputs.map((x) => this.#marked(b, x, mesh, over));
+      const values = site.inputs.map((x, i) => this.#marked(b, x, mesh, at(all, i)));
       if (!other || !rule) return { op, attrs, inputs: values, regions: [made] };
       const types = derivativeTypes(rule, inputs, typesOf(made.results));
       return { op, attrs, inputs: values, regions: [made, this.#rebuilt(other, types, [], mesh)] };
@@ -147,6 +155,7 @@ class MeshRules implements Rules {
         for (const [group, own] of byGroup(made.results, groups.results)) axes.addAll(group, own);
         return made;
       });
+      for (const group of wiring.inputs) if (group.kind === "const") axes.hoist(group, regions, wiring);
     }
     requireTogether(regions, axes.decides);
     const wanted = axes.ofAll(wiring.inputs);
@@ -249,11 +258,46 @@ class Members {
     }
   }
 
+  /** Constants that are marked wherever they are read are marked outside: their cotangents are sent once. */
+  hoist(group: Group, regions: readonly Graph[], wiring: Wiring): void {
+    const own = this.#axes.get(group) ?? [];
+    const marked = own.map((axes, i) => {
+      const used = regions.map((region, r) => {
+        const params = byGroup(region.params, at(wiring.regions, r).params).find(([each]) => each === group)?.[1];
+        return params?.[i] ? marksOf(region, params[i]) : null;
+      });
+      return union([axes, common(used)]);
+    });
+    this.#axes.set(group, marked);
+  }
+
   /** Grows with every axis that is added. */
   text(): string {
     const counts = [...this.#axes.values()].map((own) => own.map((axes) => axes.length).join());
     return `${counts.join(";")} ${this.decides}`;
   }
+}
+
+/** Axes that are in all lists; those that are null do not count. */
+function common(all: readonly (Axes | null)[]): Axes {
+  const [first, ...others] = all.filter((axes) => axes !== null);
+  return (first ?? NONE).filter((axis) => others.every((axes) => axes.includes(axis)));
+}
+
+/** Axes over which a parameter is marked wherever it is read; null where it is not read. */
+function marksOf(graph: Graph, param: Value): Axes | null {
+  if (graph.results.includes(param)) return NONE;
+  const uses = graph.nodes.flatMap(({ op, inputs, attrs, regions }) =>
+    inputs.flatMap((input, i): (Axes | null)[] => {
+      if (input !== param) return [];
+      const fact = op.facts?.collective;
+      if (fact?.what === "mark") return [fact.varies(NONE, attrs)];
+      const [body] = regions;
+      const inner = op.lower.kind === "region" && body?.params[i];
+      return [inner && body ? marksOf(body, inner) : NONE];
+    }),
+  );
+  return uses.every((axes) => axes === null) ? null : common(uses);
 }
 
 /** Throws where devices that may go different ways would have to meet. */
@@ -309,7 +353,6 @@ function withoutVariance(graph: Graph): Graph {
 function isOrdered({ op, attrs, inputs }: Node): boolean {
   const group = op.facts?.collective?.group(attrs);
   const dtype = inputs[0]?.type.dtype;
-  return (
-    group !== undefined && groupSize(group) > 1 && parseMesh(String(attrs["mesh"])).ordered && !!dtype && isFloat(dtype)
-  );
+  const { mesh } = attrs;
+  return group !== undefined && groupSize(group) > 1 && parseMesh(String(mesh)).ordered && !!dtype && isFloat(dtype);
 }
