@@ -7,7 +7,6 @@
  *
  * With `--deterministic` the first sum has the order of the second, and both have the same bits.
  */
-import { applyOp } from "../api/apply.ts";
 import { add, mul } from "../api/elementwise.ts";
 import { valueAndGrad } from "../api/grad.ts";
 import { slice } from "../api/shape.ts";
@@ -16,8 +15,10 @@ import { grouped, TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { communicator } from "../node/mpi/communicator.ts";
 import { launched } from "../node/mpi/launched.ts";
-import { allReduce, shardIn, vary } from "../ops/collective.ts";
 import type { OptimizerState } from "../optim/optimizer.ts";
+import { allReduce, vary } from "../parallel/collectives.ts";
+import { mesh as makeMesh } from "../parallel/mesh.ts";
+import { shard } from "../parallel/shard.ts";
 import type { Plan } from "../plan/problem.ts";
 import { reportPlan } from "../plan/report.ts";
 import type { Tensor } from "../trace/tensor.ts";
@@ -48,7 +49,7 @@ export interface MeshSettings {
   readonly isDeterministic: boolean;
 }
 
-function extentsOf(mesh: string): readonly (readonly [name: string, extent: number])[] {
+function axesOf(mesh: string): readonly (readonly [name: string, extent: number])[] {
   const axes = mesh.split(",").map((part): readonly [string, number] => {
     const [name = "", extent = ""] = part.split("=");
     if (name === "" || !/^[1-9][0-9]*$/.test(extent)) {
@@ -75,7 +76,7 @@ export function meshSettings(args: Arguments): MeshSettings | null {
   if (mesh === null && args.value("microbatches") === undefined) return null;
   const microbatches = integerOption(args, "microbatches", 1, { least: 1 });
   if (mesh === null) return { mesh, devices: 1, rank: 0, microbatches, isDeterministic };
-  const devices = extentsOf(mesh).reduce((n, [, extent]) => n * extent, 1);
+  const devices = axesOf(mesh).reduce((n, [, extent]) => n * extent, 1);
   const started = launched() ?? { rank: 0, size: 1 };
   if (started.size !== devices) {
     const processes = started.size === 1 ? "one process" : `${started.size} processes`;
@@ -169,9 +170,7 @@ export function onMesh(program: AnyProgram, settings: MeshSettings): AnyProgram 
   const { mesh, devices, rank, microbatches, isDeterministic } = settings;
   const { loss, optimizer } = partsOf(program, mesh === null ? "--microbatches" : "--mesh");
   const gradients = valueAndGrad((params: object, ...batch: readonly Tensor[]) => loss(params, ...batch));
-  const attrs = { mesh: `${mesh ?? "data=1"}${isDeterministic ? " ordered" : ""}`, over: axesText(mesh) };
-  const on = (op: typeof vary, x: Tensor): Tensor => (devices === 1 ? x : applyOp(op, [x], attrs));
-
+  const over = axesOf(mesh ?? "data=1").map(([name]) => name);
   /** Sums over the microbatches of this device. */
   const summed = (params: object, batch: readonly Tensor[]): readonly [Tensor, object] => {
     const part = (i: number): readonly [Tensor, object] =>
@@ -189,25 +188,23 @@ export function onMesh(program: AnyProgram, settings: MeshSettings): AnyProgram 
     return [value, grads];
   };
 
+  const share = 1 / (devices * microbatches);
   const step = (given: object, ...batch: Tensor[]): readonly [object, Tensor] => {
     const state = given as OptimizerState;
-    const own = batch.map((x) => on(shardIn, x));
-    const [value, grads] = summed(
-      mapped(state.params as object, (w) => on(vary, w)),
-      own,
-    );
-    const share = 1 / (devices * microbatches);
-    const mean = (sum: Tensor): Tensor => mul(on(allReduce, sum), share);
+    const isAlone = devices === 1;
+    const params = isAlone ? state.params : mapped(state.params as object, (w) => vary(w, { over }));
+    const mean = (sum: Tensor): Tensor => mul(isAlone ? sum : allReduce(sum, { over }), share);
+    const [value, grads] = summed(params as object, batch);
     return [optimizer.update(state, mapped(grads, mean) as never), mean(value)];
+  };
+  const sharded = (): typeof step => {
+    const specs = program.batch().map(() => over);
+    const axes = Object.fromEntries(axesOf(mesh ?? "data=1"));
+    return shard(step, { mesh: makeMesh(axes), in: [[], ...specs], out: [], deterministic: isDeterministic });
   };
   return {
     ...program,
-    step: { [program.name]: step }[program.name] as AnyProgram["step"],
+    step: { [program.name]: devices === 1 ? step : sharded() }[program.name] as AnyProgram["step"],
     batch: () => program.batch().map((x) => (devices === 1 ? x : rowsOf(x, rank, devices, "parts"))),
   };
 }
-
-const axesText = (mesh: string | null): string =>
-  extentsOf(mesh ?? "data=1")
-    .map(([name]) => name)
-    .join();

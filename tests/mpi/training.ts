@@ -1,9 +1,8 @@
 /** @file Data-parallel training steps: on every device a part of the batch, gradients summed over all. */
 import { createHash } from "node:crypto";
-import { applyOp } from "../../src/api/apply.ts";
 import { compile, random, type Tensor, valueAndGrad } from "../../src/api/index.ts";
 import { mpi } from "../../src/node/mpi/public.ts";
-import { allReduce, shardIn, vary } from "../../src/ops/collective.ts";
+import { allReduce, mesh, shard } from "../../src/parallel/index.ts";
 import { printPlan, reportPlan, validate } from "../../src/plan/index.ts";
 
 const WIDTH = 256;
@@ -25,20 +24,21 @@ const weights = (): readonly Tensor[] =>
 /** Steps of a chain of layers on so many devices, each with its rows of the batch. */
 export function trained(devices: number, steps: number, options: Parameters<typeof compile>[1] = {}): Trained {
   const { rank } = mpi();
-  const own = { mesh: `data=${devices}`, over: "data" };
   const batch = random.normal(random.key(2), [ROWS, WIDTH]);
   const rows = ROWS / devices;
   const mine = batch.slice([[rank * rows, (rank + 1) * rows]]);
   const step = compile(
-    (state: readonly Tensor[], given: Tensor) => {
-      const x = applyOp(shardIn, [given], own);
-      const [loss, grads] = valueAndGrad((ws: readonly Tensor[]) => {
-        let h = x;
-        for (const w of ws) h = h.matmul(applyOp(vary, [w], own)).tanh();
-        return applyOp(allReduce, [h.square().sum()], own);
-      })(state);
-      return { loss, state: state.map((w, i) => w.sub((grads[i] as Tensor).mul(0.01))) };
-    },
+    shard(
+      (state: readonly Tensor[], x: Tensor) => {
+        const [loss, grads] = valueAndGrad((ws: readonly Tensor[]) => {
+          let h = x;
+          for (const w of ws) h = h.matmul(w).tanh();
+          return allReduce(h.square().sum(), { over: "data" });
+        })(state);
+        return { loss, state: state.map((w, i) => w.sub((grads[i] as Tensor).mul(0.01))) };
+      },
+      { mesh: mesh({ data: devices }), in: [[], "data"], out: [] },
+    ),
     { target: "native", donate: [0], name: "train", ...options },
   );
   let state = weights();
