@@ -10,10 +10,13 @@
  * them when everything before them is done, and until the wait no step touches what is in flight.
  */
 import { TidemarkError } from "../../base/errors.ts";
-import { invariant } from "../../base/invariant.ts";
+import { at, invariant } from "../../base/invariant.ts";
+import type { CollectiveNest } from "../../kernel/collective.ts";
 import { type DeviceGroup, groupSize, groupText } from "../../kernel/device-group.ts";
 import { bytesOf, DTYPES, type DType } from "../../kernel/dtype.ts";
-import type { CollectiveNest } from "../../kernel/collective.ts";
+import type { Kernel } from "../../kernel/loops.ts";
+import { isTransfer, type PlacedProgram, statementsOf } from "../placed.ts";
+import type { Statement } from "../script.ts";
 import { fileName } from "./names.ts";
 
 /** Numbers of kinds, types and combinations in C, the same for programs and for the library that calls MPI. */
@@ -67,6 +70,29 @@ const GROUP_LINE = /^\/\/ group: (.*)$/gm;
 export const groupsIn = (text: string): readonly DeviceGroup[] =>
   [...text.matchAll(GROUP_LINE)].map(([, line = ""]) => JSON.parse(line) as DeviceGroup);
 
+/** Calls that exchange something, in the order in which they are written. */
+const callsIn = (statements: readonly Statement[]): number =>
+  statements.reduce((sum, statement) => {
+    if (statement.kind === "while") return sum + callsIn(statement.body);
+    if (statement.kind === "if") return sum + callsIn(statement.then) + callsIn(statement.else);
+    return statement.kind === "kernel" && isExchanged(statement.kernel) ? sum + 1 : sum;
+  }, 0);
+
+function isExchanged({ nests: [nest] }: Kernel): boolean {
+  return nest?.kind === "collective" && nest.what !== "device_index" && groupSize(nest.group) > 1;
+}
+
+/** Where each collective of a program is, by its number: the step, and the user's line. */
+export function exchangePlaces({ kernels, kernelNodes, plan }: PlacedProgram): readonly string[] {
+  const steps = new Map(plan.program.steps.map(({ node }, i) => [node, i]));
+  return kernels.flatMap((step, i) => {
+    if (isTransfer(step)) return [];
+    const node = at(kernelNodes, i);
+    const text = `step ${steps.get(node)}${node.where === undefined ? "" : ` at ${node.where}`}`;
+    return Array.from({ length: callsIn(statementsOf(step, "native")) }, () => text);
+  });
+}
+
 /** A collective over one device, as a call of any thread; null where there are others. */
 export function aloneCall(nest: CollectiveNest, to: string, from: string | null): string | null {
   if (groupSize(nest.group) > 1) return null;
@@ -112,7 +138,7 @@ export class Exchanges {
     const list = pairs.flat();
     const fields = [KINDS.indexOf(what), numberOf(storage), COMBINES.indexOf(combine), root, elements, pairs.length];
     const pair = list.length === 0 ? "0" : `(const int[]){ ${list.join(", ")} }`;
-    const label = `${what} of ${elements} ${storage} over ${groupText(group)}`;
+    const label = `${this.#descriptions.length}: ${what} of ${elements} ${storage} over ${groupText(group)}`;
     this.#descriptions.push(
       `static const Exchange ${name} = { ${fields.join(", ")}, ${pair}, ${JSON.stringify(label)} };\n`,
     );

@@ -46,6 +46,13 @@ function textOf(read: (text: Uint8Array, room: number) => number): string {
   return Buffer.from(bytes.subarray(0, bytes.indexOf(0))).toString("utf8");
 }
 
+/** A program, as messages name it. */
+export interface RankProgram {
+  readonly name: string;
+  /** Where each of its collectives is, by number. */
+  readonly places: readonly string[];
+}
+
 /** A mesh, as the processes of it that run programs. */
 interface Members {
   /** All of them; those on this machine. */
@@ -61,8 +68,7 @@ export class Communicator implements Launched {
   readonly #library: MpiLibrary;
   readonly #members = new Map<string, Members>();
   readonly #groups = new Map<string, number>();
-  /** The program that was loaded last. */
-  #program = "";
+  #program: RankProgram | null = null;
 
   constructor(library: MpiLibrary) {
     this.#library = library;
@@ -78,9 +84,17 @@ export class Communicator implements Launched {
 
   /** What this process does, for a message that others read. */
   get state(): string {
-    const exchanged = textOf(this.#library.current);
-    const last = exchanged === "" ? "before its first collective" : `last collective: ${exchanged}`;
-    return this.#program === "" ? "before its first program" : `in ${this.#program}, ${last}`;
+    if (!this.#program) return "before its first program";
+    const { name, places } = this.#program;
+    const [, number, what] = /^(\d+): (.*)$/.exec(textOf(this.#library.current)) ?? [];
+    if (what === undefined) return `in ${name}, before its first collective`;
+    const place = places[Number(number)];
+    return `in ${name}, last collective: ${what}${place === undefined ? "" : `, ${place}`}`;
+  }
+
+  /** A program is loaded, or runs. */
+  enter(program: RankProgram): void {
+    this.#program = program;
   }
 
   #membersOf({ mesh }: Mesh): Members {
@@ -116,8 +130,7 @@ export class Communicator implements Launched {
   }
 
   /** Of a program with collectives: makes sure that all have the same one, and gives the numbers of its groups. */
-  join(name: string, text: string, groups: readonly DeviceGroup[]): Int32Array {
-    this.#program = name;
+  join({ name }: RankProgram, text: string, groups: readonly DeviceGroup[]): Int32Array {
     for (const mesh of meshesOf(groups)) this.#agree(name, text, mesh);
     return Int32Array.from(groups, (group) => this.#groupNumber(group));
   }
