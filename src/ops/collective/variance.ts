@@ -21,6 +21,7 @@ import { allNodes } from "../../ir/walk.ts";
 import { groupSize } from "../../kernel/device-group.ts";
 import { isFloat } from "../../kernel/dtype.ts";
 import { typesOf } from "../region-checks.ts";
+import { gatheredAgain } from "./again.ts";
 import { inOrder, parseMesh } from "./mesh.ts";
 
 /** Names of axes. */
@@ -356,7 +357,7 @@ function withoutVariance(graph: Graph): Graph {
       map.set(only, fact.ordered(b, inputs, node.attrs));
     } else b.append({ ...node, inputs, outputs: node.outputs.map(plain), regions: node.regions.map(erased) });
   }
-  return b.finish(graph.results.map((value) => map.get(value) ?? value));
+  return gatheredAgain(b.finish(graph.results.map((value) => map.get(value) ?? value)));
 }
 
 /** A float sum of several devices whose order is said. */
