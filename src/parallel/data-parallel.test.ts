@@ -1,6 +1,6 @@
 /** @file Training on several devices: the losses of one process, and what the arena of a device saves. */
 import { describe, expect, it } from "vitest";
-import { leavesOf, onDevices } from "../../tests/support/devices.ts";
+import { leavesOf } from "../../tests/support/devices.ts";
 import { Random } from "../../tests/support/random.ts";
 import { type Tensor, tensor } from "../api/index.ts";
 import { evaluateDevices } from "../ir/evaluate-devices.ts";
