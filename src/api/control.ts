@@ -15,7 +15,7 @@ import { loopSupport } from "../compiler/loops.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
-import { sameType, type TensorType, typeText } from "../ir/type.ts";
+import { sameType, type TensorType, typeText, withShape } from "../ir/type.ts";
 import { overBoth } from "../ir/variance.ts";
 import { isBool, isIndexType } from "../kernel/dtype.ts";
 import { switchOp } from "../ops/branch.ts";
@@ -51,7 +51,7 @@ const paramsOf = ({ leaves, paths }: Flat): readonly TraceParam[] =>
 /** What an iteration gets of stacks: a row, of which the first is known when the stack is. */
 const rowParamsOf = (stacks: Flat): readonly TraceParam[] =>
   paramsOf(stacks).map(({ type, name }, i) => ({
-    type: { ...type, shape: type.shape.slice(1) },
+    type: withShape(type, type.shape.slice(1)),
     name,
     sample: () => firstRow(at(stacks.leaves, i)),
   }));

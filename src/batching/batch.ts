@@ -12,7 +12,7 @@ import { Build } from "../ir/build.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
 import type { RegionRule } from "../ir/op.ts";
-import { byteLength } from "../ir/type.ts";
+import { byteLength, withShape } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { sum } from "../ops/broadcast.ts";
 import { full } from "../ops/create.ts";
@@ -148,7 +148,7 @@ export function batch(
   const varying = new Set<Value>();
   graph.params.forEach((param, i) => {
     const { type } = param;
-    const value = b.param(marked[i] ? { ...type, shape: [size, ...type.shape] } : type, param.name);
+    const value = b.param(marked[i] ? withShape(type, [size, ...type.shape]) : type, param.name);
     now.set(param, value);
     if (marked[i]) varying.add(value);
   });

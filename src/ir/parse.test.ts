@@ -1,6 +1,7 @@
 /** @file What the parser refuses: each problem with its place, all of one kind at once. */
 import { describe, expect, test } from "vitest";
 import { TidemarkError } from "../base/errors.ts";
+import { DTYPES } from "../kernel/dtype.ts";
 import { allOps } from "../ops/all.ts";
 import { parse } from "./parse.ts";
 import { print } from "./print.ts";
@@ -71,7 +72,7 @@ describe("meaningless text", () => {
 describe("unreadable text", () => {
   test.each([
     ["z f32[4] = tanh(x)", '2:5: expected ":" and a type after the name, found "f32"'],
-    ["z: f16[4] = tanh(x)", '2:6: expected an element type (f32, f64, i32, bool), found "f16"'],
+    ["z: f8[4] = tanh(x)", `2:6: expected an element type (${DTYPES.join(", ")}), found "f8"`],
     ["z: f32[-4] = tanh(x)", '2:10: expected a whole number as extent, found "-4"'],
     ["z: f32[4] tanh(x)", '2:13: expected "=" after the type, found "tanh"'],
     ["z: f32[4] = tanh x", '2:20: expected "(" after the operation, found "x"'],

@@ -17,6 +17,10 @@ export function tensorType(dtype: DType, shape: Shape): TensorType {
   return { dtype, shape };
 }
 
+/** The type of a value of another shape that varies alike. */
+export const withShape = ({ dtype, varies }: TensorType, shape: Shape): TensorType =>
+  varies ? { dtype, shape, varies } : { dtype, shape };
+
 /** Elements are numbered with 32-bit integers in kernels, whether a tensor is stored or not. */
 export const MOST_ELEMENTS: number = 2 ** 31 - 1;
 

@@ -228,6 +228,8 @@ export const broadcastFrom: OpDef<RootAttrs> = collective<RootAttrs>("broadcast_
 export type GatherAttrs = GroupAttrs & {
   /** The result is equal on all devices, as a value that a program uses once. */
   readonly invariant: boolean;
+  /** The backward pass does not keep the result and gathers again. */
+  readonly again: boolean;
 };
 
 /** The parts of all devices: x[…] → y[p,…]. */
@@ -235,7 +237,7 @@ export const allGather: OpDef<GatherAttrs> = collective<GatherAttrs>("all_gather
   what: "all_gather",
   computes: false,
   rules,
-  defaults: { invariant: false },
+  defaults: { invariant: false, again: false },
   shape: ({ shape }, p) => [p, ...shape],
   part: elementsOf,
   varies: (over, attrs) => (attrs.invariant ? less(over, attrs) : over),
@@ -250,8 +252,8 @@ export const allGather: OpDef<GatherAttrs> = collective<GatherAttrs>("all_gather
   },
   batch: { kind: "general", apply: (b, { x, attrs }) => [movedAxis(b, b.call(allGather, x, attrs), 0, 1)] },
   samples: () => [
-    ...samplesOf(sampledTypes(DTYPES), [[3, 5]], { ...ONE_DEVICE, invariant: false }),
-    ...samplesOf(FLOAT_TYPES.filter(isComputed), [[4]], { ...ONE_DEVICE, invariant: true }),
+    ...samplesOf(sampledTypes(DTYPES), [[3, 5]], { ...ONE_DEVICE, invariant: false, again: false }),
+    ...samplesOf(FLOAT_TYPES.filter(isComputed), [[4]], { ...ONE_DEVICE, invariant: true, again: true }),
   ],
 });
 
@@ -274,7 +276,7 @@ export const reduceScatter: OpDef<GroupAttrs> = collective<GroupAttrs>("reduce_s
   exchanged: (all) => scattered(all, (a, b) => a + b),
   tangent: (b, { x, given, attrs }) => b.call(reduceScatter, [rules.alike(b, given, x.type)], attrs),
   cotangent: (b, { y, given, attrs }) =>
-    b.call(allGather, [rules.alike(b, given, y.type)], { mesh: attrs.mesh, over: attrs.over, invariant: false }),
+    b.call(allGather, [rules.alike(b, given, y.type)], { mesh: attrs.mesh, over: attrs.over, invariant: false, again: false }),
   ordered: (b, [x], attrs) => sumOfParts(b, b.call(allToAll, x ? [x] : [], attrs)),
   batch: {
     kind: "general",
@@ -364,12 +366,12 @@ const FEW = 1024;
 function orderedSum(b: Build, inputs: readonly Value[], { mesh, over }: GroupAttrs): Value {
   const x = at(inputs, 0);
   const [attrs, count] = [{ mesh, over }, elementsOf(x.type.shape)];
-  if (count <= FEW) return sumOfParts(b, b.call(allGather, [x], { ...attrs, invariant: true }));
+  if (count <= FEW) return sumOfParts(b, b.call(allGather, [x], { ...attrs, invariant: true, again: false }));
   const p = groupSize(groupOf(attrs));
   const part = Math.ceil(count / p);
   const flat = b.call(reshape, [x], { shape: [count] });
   const padded = b.call(pad, [flat], { lo: [0], hi: [p * part - count], interior: [0], value: 0 });
   const own = sumOfParts(b, b.call(allToAll, [b.call(reshape, [padded], { shape: [p, part] })], attrs));
-  const all = b.call(reshape, [b.call(allGather, [own], { ...attrs, invariant: true })], { shape: [p * part] });
+  const all = b.call(reshape, [b.call(allGather, [own], { ...attrs, invariant: true, again: false })], { shape: [p * part] });
   return b.call(reshape, [b.call(slice, [all], { start: [0], limit: [count], stride: [1] })], { shape: x.type.shape });
 }

@@ -105,9 +105,16 @@ export interface AllGatherOptions extends OverOptions {
   readonly axis?: number;
   /** The result counts as equal on all devices, for a value that all of them use alike. Default: each uses it in its own way. */
   readonly invariant?: boolean;
+  /** The backward pass gathers again in place of keeping the result. Within a budget the planner decides. */
+  readonly again?: boolean;
 }
 
-const ALL_GATHER: OptionKinds<AllGatherOptions> = { over: "anything", axis: "a number", invariant: "a boolean" };
+const ALL_GATHER: OptionKinds<AllGatherOptions> = {
+  over: "anything",
+  axis: "a number",
+  invariant: "a boolean",
+  again: "a boolean",
+};
 
 /**
  * The parts of all devices, joined along an axis.
@@ -121,10 +128,10 @@ const ALL_GATHER: OptionKinds<AllGatherOptions> = { over: "anything", axis: "a n
  */
 export function allGather(x: Tensor, options: AllGatherOptions): Tensor {
   requireOptions("allGather", options, ALL_GATHER);
-  const { over, axis = 0, invariant = false } = options;
+  const { over, axis = 0, invariant = false, again = false } = options;
   const attrs = groupFor("allGather", x, over);
   const along = normalAxis("allGather", axis, x);
-  return joinedAlong(applyOp(ops.allGather, [x], { ...attrs, invariant }), along);
+  return joinedAlong(applyOp(ops.allGather, [x], { ...attrs, invariant, again }), along);
 }
 
 export interface ReduceScatterOptions extends OverOptions {

@@ -16,5 +16,6 @@ export {
   reduceScatter,
   vary,
 } from "./collectives.ts";
+export { type DataParallel, type DataParallelOptions, dataParallel, type ParallelState } from "./data-parallel.ts";
 export { type Mesh, mesh, type Over, type Spec } from "./mesh.ts";
 export { type ShardOptions, shard } from "./shard.ts";

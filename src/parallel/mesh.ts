@@ -84,3 +84,11 @@ export function specAt(name: string, spec: unknown, keys: readonly string[], mes
   }
   return here === null ? [] : axesOf(name, here, mesh);
 }
+
+/** Axes, and others besides, for all tensors of a tree. */
+export function withAxes(spec: Spec, more: Over): Spec {
+  const names = (over: Over | null): readonly string[] => [over ?? []].flat();
+  if (isOver(spec)) return [...names(spec), ...names(more)];
+  if (Array.isArray(spec)) return (spec as readonly Spec[]).map((item) => withAxes(item, more));
+  return Object.fromEntries(Object.entries(spec).map(([key, item]) => [key, withAxes(item as Spec, more)]));
+}

@@ -290,9 +290,9 @@ function storedBeyond({ kept, out }: Member, from: Group, to: Group): boolean {
  */
 function timely(from: Group, to: Group): boolean {
   const last = at(from.members, from.members.length - 1).position;
-  // what depends on nothing that is computed can be there before
+  // what depends on nothing that is computed, and has no loops of its own, can be there before
   const isLate = ({ group, position, in: reads }: Member): boolean =>
-    group !== from && group !== to && position > last && reads.length > 0;
+    group !== from && group !== to && position > last && (reads.length > 0 || group.anchor !== null);
   const waits = to.members.some((member) => member.in.some(({ from: read }) => isLate(read)));
   if (!waits) return true;
   if (from.anchor) return false;

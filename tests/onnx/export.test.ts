@@ -19,6 +19,8 @@ import { Build } from "../../src/ir/build.ts";
 import { evaluate } from "../../src/ir/evaluate.ts";
 import type { Graph } from "../../src/ir/graph.ts";
 import type { AnyOp, Reference, Sample } from "../../src/ir/op.ts";
+import { typeText } from "../../src/ir/type.ts";
+import type { DType } from "../../src/kernel/dtype.ts";
 import * as nn from "../../src/nn/index.ts";
 import { allOps } from "../../src/ops/all.ts";
 import { traceFunction } from "../../src/trace/function.ts";
@@ -32,6 +34,7 @@ const WITHOUT: ReadonlySet<string> = new Set(
     "cholesky triangular_solve solve inverse determinant qr eigh svd pinv matrix_exp fft rfft irfft " +
     "scatter_max scatter_min scatter_mul scatter_max_along scatter_min_along scatter_mul_along " +
     "dynamic_slice dynamic_update fold conv_weight matmul_onto grouped_matmul grouped_outer permute_rows " +
+    "pack_codes unpack_codes dynamic_code dynamic_value group_min group_max pack_groups unpack_groups " +
     "random_bits random_uniform random_normal random_integer random_bernoulli shuffle attend_backward " +
     "record rewind fused"
   ).split(" "),
@@ -55,14 +58,18 @@ const exported = (graph: Graph): Uint8Array =>
     ...graph.params.map(({ type }) => spec(type.shape, type.dtype)),
   );
 
-function expectClose(found: readonly Reference[], wanted: readonly Reference[], what: string): void {
+/** Of what is computed in several operations, which are rounded one by one, relative to the largest element. */
+const TOLERANCE: Readonly<Partial<Record<DType, number>>> = { bf16: 2 ** -6, f16: 2 ** -9 };
+
+function expectClose(found: readonly Reference[], wanted: readonly Reference[], what: string, tolerance = 3e-6): void {
   expect(found.length).toBe(wanted.length);
   wanted.forEach((values, r) => {
     const largest = values.reduce((most, x) => (Number.isFinite(x) ? Math.max(most, Math.abs(x)) : most), 1e-3);
     values.forEach((x, i) => {
       const y = at(at(found, r) as readonly number[] & Reference, i);
       if (Object.is(x, y) || x === y) return;
-      if (!(Math.abs(x - y) <= 3e-6 * largest)) throw new Error(`${what}: result ${r}, element ${i}: ${y}, not ${x}`);
+      if (!(Math.abs(x - y) <= tolerance * largest))
+        throw new Error(`${what}: result ${r}, element ${i}: ${y}, not ${x}`);
     });
   });
 }
@@ -101,7 +108,13 @@ describe("operations", () => {
         continue;
       }
       const inputs = elementsFor(sample);
-      expectClose(again(file, inputs), evaluate(graph, inputs), name);
+      const tolerances = graph.params.map(({ type }) => TOLERANCE[type.dtype] ?? 3e-6);
+      expectClose(
+        again(file, inputs),
+        evaluate(graph, inputs),
+        `${name} of ${sample.inputs.map(typeText).join(", ")} ${JSON.stringify(sample.attrs)}`,
+        Math.max(3e-6, ...tolerances),
+      );
       written++;
     }
     expect(written).toBeGreaterThan(0);

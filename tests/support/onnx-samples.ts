@@ -2,7 +2,7 @@
 import { hostRandom } from "../../src/base/random.ts";
 import type { Reference, Sample } from "../../src/ir/op.ts";
 import { elementsOf } from "../../src/ir/type.ts";
-import { isFloat } from "../../src/kernel/dtype.ts";
+import { isFloat, typeOf } from "../../src/kernel/dtype.ts";
 
 const rangeOf = ({ range = [-2, 2] }: Sample<unknown>, i: number): readonly [number, number] =>
   (Array.isArray(range[0]) ? range[i] : range) as readonly [number, number];
@@ -18,7 +18,7 @@ export function elementsFor(sample: Sample<unknown>): readonly Reference[] {
     const [from, to] = (dtype === "bool" ? [0, 2] : whole) as readonly [number, number];
     return Float64Array.from({ length: elementsOf(shape) }, () => {
       const x = from + (to - from) * source.next();
-      return isFloat(dtype) ? Math.fround(x) : Math.floor(x);
+      return isFloat(dtype) ? Math.fround(x) : typeOf(dtype).round(Math.floor(x));
     });
   });
 }

@@ -1,26 +1,29 @@
 /** @file Operators of one element: arithmetic, comparisons, logic, conversions, activations. */
 import * as t from "../../api/functions.ts";
 import type { OnnxElement } from "../../formats/onnx-tensor.ts";
-import { isFloat } from "../../kernel/dtype.ts";
+import { isBool, isComputed, isFloat, isIndexType } from "../../kernel/dtype.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 import type { Call, Operator } from "./call.ts";
 import { castType } from "./types.ts";
 import { dtypeFor, type FloatChoice, Value } from "./value.ts";
 
-/** Whole numbers of fewer than 32 bits wrap around at their own width. */
+/** i32 as numbers of fewer bits, which wrap around; those of 16 bits are i32 here. */
 const NARROW: Readonly<Partial<Record<OnnxElement, (x: Tensor) => Tensor>>> = {
   uint8: (x) => t.bitwiseAnd(x, 0xff),
-  uint16: (x) => t.bitwiseAnd(x, 0xffff),
   int8: (x) => t.rightShift(t.leftShift(x, 24), 24),
+  uint16: (x) => t.bitwiseAnd(x, 0xffff),
   int16: (x) => t.rightShift(t.leftShift(x, 16), 16),
 };
 
-const wrapped = (x: Tensor, type: OnnxElement): Tensor => NARROW[type]?.(x) ?? x;
+/** A result of operands of a type; truth values of comparisons stay as they are. */
+const wrapped = (x: Tensor, type: OnnxElement): Tensor => (isIndexType(x.dtype) ? (NARROW[type]?.(x) ?? x) : x);
 
 export function converted(x: Tensor, type: OnnxElement, floats: FloatChoice): Value {
   const dtype = dtypeFor(type, floats, "a conversion");
-  const made = dtype === x.dtype ? x : t.cast(x, dtype);
-  return Value.tensor("", type, wrapped(made, type));
+  if (dtype === x.dtype) return Value.tensor("", type, x);
+  const isWhole = !isFloat(x.dtype) && !isBool(x.dtype);
+  const bits = isWhole ? (NARROW[type]?.(isComputed(x.dtype) ? x : t.cast(x, "i32")) ?? x) : x;
+  return Value.tensor("", type, wrapped(t.cast(bits, dtype), type));
 }
 
 type Two = (a: Tensor, b: Tensor) => Tensor;

@@ -3,12 +3,12 @@ import { at } from "../../base/invariant.ts";
 import type { Node } from "../../ir/graph.ts";
 import type { AnyOp } from "../../ir/op.ts";
 import type { TensorType } from "../../ir/type.ts";
-import { isBool, isFloat } from "../../kernel/dtype.ts";
+import { isBool, isComputed, isFloat, typeOf } from "../../kernel/dtype.ts";
 import * as activations from "../../ops/activations.ts";
 import * as ops from "../../ops/elementwise.ts";
 import * as math from "../../ops/math.ts";
 import * as remainder from "../../ops/remainder.ts";
-import { type CastAttrs, cast, stopGradient, where } from "../../ops/select.ts";
+import { cast, stopGradient, where, widen } from "../../ops/select.ts";
 import * as special from "../../ops/special.ts";
 import { codeFor, commonShape, type GraphWriter } from "./export-graph.ts";
 
@@ -77,6 +77,23 @@ function remainderOf(f: Formula, a: string, b: string): string {
 
 const bits = (kind: string): ExportRule =>
   elementwise((f, x) => (isBool(f.type.dtype) ? f(kind, ...x) : null), "has a form for bool only");
+
+/** Whole numbers of few bits saturate here, and wrap around in ONNX. */
+const conversion: ExportRule = (w, node) => {
+  const [from, to] = [at(node.inputs, 0), at(node.outputs, 0)];
+  const { dtype } = to.type;
+  const [own, wanted] = [typeOf(from.type.dtype), typeOf(dtype)];
+  const narrows = !isFloat(dtype) && !isBool(dtype) && !isComputed(dtype) && !isBool(from.type.dtype);
+  const { name, shape } = w.loose(from);
+  // bounds that no number of the operand's type passes are left out
+  const bounds = [wanted.lowest, wanted.highest].map((end) => {
+    const isInside = own.lowest < end && end < own.highest;
+    return narrows && isInside ? w.scalar(from.type, end) : "";
+  });
+  const held = bounds.some((bound) => bound !== "") ? w.emit("Clip", [name, ...bounds]) : name;
+  w.set(to, { name: w.emit("Cast", [held], { to: { int: codeFor(dtype) } }), shape });
+  return undefined;
+};
 
 /** Comparisons of bools are those of numbers. */
 const comparison = (kind: string): ExportRule => elementwise((f, x) => f(kind, ...x));
@@ -182,15 +199,8 @@ export const ELEMENTWISE: ReadonlyMap<AnyOp, ExportRule> = new Map<AnyOp, Export
     ),
   ],
   [where, same("Where")],
-  [
-    cast,
-    (w, node) => {
-      const { name, shape } = w.loose(at(node.inputs, 0));
-      const { dtype } = node.attrs as CastAttrs;
-      w.set(at(node.outputs, 0), { name: w.emit("Cast", [name], { to: { int: codeFor(dtype) } }), shape });
-      return undefined;
-    },
-  ],
+  [cast, conversion],
+  [widen, conversion],
   [
     stopGradient,
     (w, node) => {

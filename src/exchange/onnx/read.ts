@@ -12,10 +12,9 @@ import {
   type OnnxElement,
   type ReadExternal,
 } from "../../formats/onnx-tensor.ts";
-import { FLOAT_TYPES } from "../../kernel/dtype.ts";
+import { FLOAT_TYPES, type FloatType } from "../../kernel/dtype.ts";
 import { fail, type OptionKinds, requireOptions } from "../../trace/arguments.ts";
 import type { Tensor } from "../../trace/tensor.ts";
-import { refuseHalves } from "../shared/half-weights.ts";
 import {
   type ApplyModelOptions,
   boundInputs,
@@ -30,8 +29,8 @@ import { isSetting, operatorOf } from "./operators.ts";
 import { dtypeFor, type FloatChoice, isFloatElement, tensorFrom, Value } from "./value.ts";
 
 export interface OnnxOptions {
-  /** Convert all floats of the model to one type. Default: each as it is; half floats need it. */
-  readonly floats?: "f32" | "f64";
+  /** Convert all floats of the model to one type. Default: each as it is. */
+  readonly floats?: FloatType;
   /** Inputs that are constants: what shapes, axes and counts are computed from. */
   readonly constants?: Readonly<Record<string, Tensor>>;
   /** Reads a file beside the model that has some of its weights. */
@@ -76,7 +75,7 @@ export function readOnnx(file: Uint8Array, options: OnnxOptions = {}): ImportedM
     fail("InvalidArgument", "readOnnx: the file must be a Uint8Array", "pass its bytes");
   const { floats = null } = options;
   if (floats !== null && !FLOAT_TYPES.some((type) => type === floats)) {
-    fail("InvalidArgument", `readOnnx: floats is ${String(floats)}`, 'give "f32" or "f64"');
+    fail("InvalidArgument", `readOnnx: floats is ${String(floats)}`, `give one of ${FLOAT_TYPES.join(", ")}`);
   }
   const parsed = parseOnnx(file);
   requireKnown(parsed);
@@ -105,7 +104,6 @@ export class OnnxFunctionModel implements ImportedModel {
     this.#graph = graph;
     this.#program = { opsets, functions, floats, external };
     const decoded = new Map(graph.initializers.map((tensor) => [tensor.name, decodeTensor(tensor, external)]));
-    requireTypes(decoded, floats);
     const isParam = paramTest(graph, settings);
     const entries = [...decoded.values()].filter(isParam);
     this.params = Object.fromEntries(entries.map((one) => [one.name, tensorFrom(one, floats, one.name)]));
@@ -174,12 +172,6 @@ function knownInput(name: string, type: OnnxElement, given: Tensor, floats: Floa
   const isLong = type === "int64";
   const values = isLong ? BigInt64Array.from(data, (x) => BigInt(x)) : (data as ArrayLike<number>);
   return Value.known(name, { type, shape: given.shape, values }, floats);
-}
-
-/** One error with all weights of a type that tensors do not have. */
-function requireTypes(decoded: ReadonlyMap<string, DecodedTensor>, floats: FloatChoice): void {
-  if (floats) return;
-  refuseHalves([...decoded.values()].filter(({ type }) => type === "float16" || type === "bfloat16"));
 }
 
 /** Which weights are parameters. */

@@ -6,13 +6,13 @@
 
 import type { OnnxElement, OnnxValues } from "../../formats/onnx-tensor.ts";
 import type { Shape } from "../../ir/type.ts";
-import { type DType, isFloat } from "../../kernel/dtype.ts";
+import { type DType, type FloatType, isFloat } from "../../kernel/dtype.ts";
 import { fail } from "../../trace/arguments.ts";
 import { tensor } from "../../trace/literal.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 
 /** Which float type takes the place of all others; null: each its own. */
-export type FloatChoice = "f32" | "f64" | null;
+export type FloatChoice = FloatType | null;
 
 /** Numbers that are known when the graph is followed. */
 export interface Known {
@@ -24,11 +24,13 @@ export interface Known {
 const DTYPES: Readonly<Partial<Record<OnnxElement, DType>>> = {
   float: "f32",
   double: "f64",
-  int8: "i32",
+  float16: "f16",
+  bfloat16: "bf16",
+  int8: "i8",
   int16: "i32",
   int32: "i32",
   int64: "i32",
-  uint8: "i32",
+  uint8: "u8",
   uint16: "i32",
   bool: "bool",
 };
@@ -51,13 +53,6 @@ export const isWide = (type: OnnxElement): boolean => WIDE.includes(type);
 export function dtypeFor(type: OnnxElement, floats: FloatChoice, what: string): DType {
   const dtype = floats && isFloatElement(type) ? floats : DTYPES[type];
   if (dtype !== undefined) return dtype;
-  if (isFloatElement(type)) {
-    return fail(
-      "DtypeMismatch",
-      `${what} is of type ${type}, which tensors do not have`,
-      'give { floats: "f32" } to convert it',
-    );
-  }
   return fail(
     "DtypeMismatch",
     `${what} is of type ${type}, which tensors do not have`,

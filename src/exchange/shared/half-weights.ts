@@ -1,4 +1,4 @@
-/** @file Weights of types with 16 bits, which tensors do not have: one error that names them. */
+/** @file Weights with 16 bits of programs that are computed in f32 here: one error that names them. */
 import { fail } from "../../trace/arguments.ts";
 
 interface NamedWeight {
@@ -15,7 +15,7 @@ export function refuseHalves(half: readonly NamedWeight[]): void {
   const more = half.length > NAMED ? ` and ${half.length - NAMED} more` : "";
   fail(
     "DtypeMismatch",
-    `weights of types that tensors do not have: ${shown.join(", ")}${more}`,
-    'give { floats: "f32" } to convert them',
+    `weights of 16 bits, which this computes in f32: ${shown.join(", ")}${more}`,
+    'give { floats: "f32" } to agree',
   );
 }

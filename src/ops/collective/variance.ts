@@ -21,6 +21,7 @@ import { allNodes } from "../../ir/walk.ts";
 import { groupSize } from "../../kernel/device-group.ts";
 import { isFloat } from "../../kernel/dtype.ts";
 import { typesOf } from "../region-checks.ts";
+import { gatheredAgain } from "./again.ts";
 import { inOrder, parseMesh } from "./mesh.ts";
 
 /** Names of axes. */
@@ -78,9 +79,17 @@ class MeshRules implements Rules {
     const marks = this.#marks.get(b) ?? new Map<string, Value>();
     this.#marks.set(b, marks);
     const key = `${x.id} ${missing.toSorted()}`;
-    const made = marks.get(key) ?? this.#mark(b, x, mesh, missing);
+    const made = marks.get(key) ?? this.#madeMark(b, x, mesh, missing);
     marks.set(key, made);
     return made;
+  }
+
+  /** Views are marked by marking what they show: it may be read otherwise, too. */
+  #madeMark(b: Build, x: Value, mesh: string, missing: Axes): Value {
+    const node = b.producer(x);
+    if (!node?.op.view || node.inputs.length !== 1) return this.#mark(b, x, mesh, missing);
+    const { op, attrs, where } = node;
+    return b.call(op, [this.#marked(b, at(node.inputs, 0), mesh, [...axesOf(x), ...missing])], attrs, { where });
   }
 
   rebound(graph: Graph, params: readonly TensorType[]): Graph {
@@ -169,7 +178,9 @@ class MeshRules implements Rules {
 
   results(site: VaryingSite, types: readonly TensorType[]): readonly TensorType[] {
     const { op, inputs, attrs, regions, outputs } = site;
-    const [mesh, fact] = [meshOf(site), op.facts?.collective];
+    const fact = op.facts?.collective;
+    const { mesh: own } = attrs;
+    const mesh = fact ? String(own) : meshOf(site);
     const over = union(inputs.map(axesOf));
     return types.map((type, i) => {
       if (fact) return this.typeOver(type, mesh, fact.varies(over, attrs));
@@ -346,7 +357,7 @@ function withoutVariance(graph: Graph): Graph {
       map.set(only, fact.ordered(b, inputs, node.attrs));
     } else b.append({ ...node, inputs, outputs: node.outputs.map(plain), regions: node.regions.map(erased) });
   }
-  return b.finish(graph.results.map((value) => map.get(value) ?? value));
+  return gatheredAgain(b.finish(graph.results.map((value) => map.get(value) ?? value)));
 }
 
 /** A float sum of several devices whose order is said. */
