@@ -5,6 +5,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { compile, type Tensor, zeros } from "../src/api/index.ts";
 import { mpi } from "../src/node/mpi/public.ts";
+import { mpiState } from "../src/node/mpi/state.ts";
+import { mpiToolchain } from "../src/node/mpi/toolchain.ts";
 import { nativeTarget } from "../src/node/native/target.ts";
 import { allReduce, mesh, shard } from "../src/parallel/index.ts";
 import { tidemark } from "./support/command.ts";
@@ -35,6 +37,7 @@ describe.skipIf(problem !== null)("on several processes", () => {
     expect(found.inFlight).toBeGreaterThan(2);
     const { hashes, planned, measured, deadBytes } = found as Record<string, readonly number[]>;
     expect(new Set(hashes).size).toBe(1);
+    expect(found.inPieces).toEqual([found.hash, found.hash]);
     expect(measured).toEqual(planned);
     expect(new Set(planned)).toEqual(new Set([found.arenaBytes]));
     expect(Math.min(...(deadBytes as readonly number[]))).toBeGreaterThan(0);
@@ -78,6 +81,16 @@ describe.skipIf(problem !== null)("on several processes", () => {
     expect(killed.err).toMatch(/rank 1 .*signal 9/s);
     expect(ended.status).toBe(3);
     expect(ended.err).toMatch(/rank 1 of 2 .* ended with status 3/);
+  });
+});
+
+describe("the doctor", () => {
+  it("says what is missing", () => {
+    const without = mpiToolchain({ PATH: "/nowhere" });
+    expect(without).toBe("no MPI: looked for mpicc in PATH");
+    expect(mpiState({ PATH: "/nowhere" }).available).toBe(false);
+    if (problem === null) expect(mpiState()).toMatchObject({ available: true });
+    else expect(mpiState().note).toContain("apt-get install openmpi-bin libopenmpi-dev");
   });
 });
 

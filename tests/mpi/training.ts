@@ -4,7 +4,7 @@ import { compile, random, type Tensor, tensor, valueAndGrad } from "../../src/ap
 import { loadGraph } from "../../src/api/load-graph.ts";
 import { nodeHost } from "../../src/node/host.ts";
 import { mpi } from "../../src/node/mpi/public.ts";
-import { nativeTarget } from "../../src/node/native/target.ts";
+import { type NativeRequest, nativeTarget } from "../../src/node/native/target.ts";
 import { allGather, allReduce, mesh, shard } from "../../src/parallel/index.ts";
 import { reportPlan, validate } from "../../src/plan/index.ts";
 import { alignUp } from "../../src/plan/problem.ts";
@@ -71,8 +71,8 @@ export function trained(devices: number, steps: number, options: Parameters<type
 const ROOM = 8 * 2 ** 20;
 const UNTOUCHED = 0xa5;
 
-function nativeHere(): Target {
-  const target = nativeTarget();
+function nativeHere(request: NativeRequest = {}): Target {
+  const target = nativeTarget(request);
   if (typeof target === "string") throw new Error(target);
   return target;
 }
@@ -116,8 +116,11 @@ export function training() {
   const { size } = mpi();
   const found = trained(size, 3);
   const bytes = measured(size);
+  // calls are cut into pieces, between which what is in flight makes progress
+  const inPieces = [1, 2].map((threads) => trained(size, 3, { target: nativeHere({ threads, shareFrom: 1000 }) }).hash);
   return {
     ...found,
+    inPieces,
     // the first 48 bits, as a number
     hashes: onAllRanks(Number.parseInt(found.hash.slice(0, 12), 16)),
     planned: onAllRanks(bytes.planned),

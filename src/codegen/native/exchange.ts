@@ -17,6 +17,7 @@ import { bytesOf, DTYPES, type DType } from "../../kernel/dtype.ts";
 import type { Kernel } from "../../kernel/loops.ts";
 import { isTransfer, type PlacedProgram, statementsOf } from "../placed.ts";
 import type { Statement } from "../script.ts";
+import { MOST_PIECES, type Units } from "../units.ts";
 import { fileName } from "./names.ts";
 
 /** Numbers of kinds, types and combinations in C, the same for programs and for the library that calls MPI. */
@@ -61,7 +62,29 @@ static int take_first(Team *team, u32 call, int thread) {
 }
 #define TAKE_FIRST() take_first(team, *call, thread)
 #endif
+/* A long call while something is in flight: after each piece of its own the first thread lets that make progress. */
+#if THREADS == 1
+#define SHARE_TESTED(units, grain, pieces, fn, ...) do { \\
+  const idx grains_ = ((units) + (grain) - 1) / (grain); \\
+  for (int p_ = 0; p_ < (pieces); p_++) { \\
+    const idx lo_ = grains_ * p_ / (pieces) * (grain); \\
+    const idx hi_ = p_ == (pieces) - 1 ? (units) : grains_ * (p_ + 1) / (pieces) * (grain); \\
+    if (lo_ < hi_) fn(lo_, hi_, thread, __VA_ARGS__); \\
+    mpi->test(); \\
+  } \\
+} while (0)
+#else
+#define TESTED(lo, hi, thread, fn, ...) (fn(lo, hi, thread, __VA_ARGS__), thread == 0 ? mpi->test() : (void)0)
+#define SHARE_TESTED(units, grain, pieces, fn, ...) SHARE(units, grain, pieces, TESTED, fn, __VA_ARGS__)
+#endif
 `;
+
+/** Scalar operations between two calls of the library, roughly a millisecond of them: pieces are not much smaller than calls are. */
+const TESTED_WORK = 5e7;
+
+/** Into how many pieces a call is cut while something is in flight. */
+export const testedPieces = (work: number, { count, grain }: Units, each = TESTED_WORK): number =>
+  Math.max(1, Math.min(MOST_PIECES, Math.floor(work / each), Math.ceil(count / grain)));
 
 /** Lines by which the host finds the groups of a program in its text. */
 const GROUP_LINE = /^\/\/ group: (.*)$/gm;

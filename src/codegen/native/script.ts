@@ -11,7 +11,7 @@ import type { Int, IntOp, Local, Statement } from "../script.ts";
 import { int, plus } from "../script.ts";
 import { piecesOf, type Units } from "../units.ts";
 import type { CCode } from "./c-code.ts";
-import { aloneCall, type Exchanges } from "./exchange.ts";
+import { aloneCall, type Exchanges, testedPieces } from "./exchange.ts";
 import type { CLibrary } from "./kernel.ts";
 import type { NativeEmitOptions } from "./options.ts";
 
@@ -42,6 +42,8 @@ export class NativeScript {
   readonly #exchanges: Exchanges;
   #code: CCode;
   #locals = new Map<Local, string>();
+  /** Collectives in flight. */
+  #flying = 0;
   /** Small calls that one thread will run. */
   #small: string[] = [];
   /** How often the statements at hand run, roughly. */
@@ -81,8 +83,11 @@ export class NativeScript {
   exchange(step: PlacedExchange): void {
     this.#flush();
     if (step.exchange === "test") this.#code.line("if (thread == 0) mpi->test();");
-    else if (step.exchange === "wait") this.#onFirst(`mpi->wait(${step.slot});`);
-    else {
+    else if (step.exchange === "wait") {
+      this.#flying -= 1;
+      this.#onFirst(`mpi->wait(${step.slot});`);
+    } else {
+      this.#flying += 1;
       const { kernel, addresses } = step.start;
       const [nest] = kernel.nests;
       invariant(nest?.kind === "collective", () => "only collectives are in flight");
@@ -189,7 +194,9 @@ export class NativeScript {
       });
       const { threads, shareFrom = WORTH_SHARING } = this.#options;
       const pieces = work >= shareFrom ? piecesOf(threads, units) : 1;
-      if (pieces > 1) this.#share(units, pieces, name, args);
+      const tested = this.#flying > 0 ? testedPieces(work, units, this.#options.shareFrom) : 1;
+      if (tested > 1) this.#share(units, Math.max(pieces, tested), name, args, "SHARE_TESTED");
+      else if (pieces > 1) this.#share(units, pieces, name, args);
       else this.#small.push(`${name}(${[0, units.count, "thread", ...args].join(", ")});`);
     }
   }
@@ -203,9 +210,9 @@ export class NativeScript {
     else this.#small.push(`memmove(${target}, ${source}, ${bytes});`);
   }
 
-  #share({ count, grain }: Units, pieces: number, name: string, args: readonly string[]): void {
+  #share({ count, grain }: Units, pieces: number, name: string, args: readonly string[], how = "SHARE"): void {
     this.#flush();
-    this.#code.line(`SHARE(${[count, grain, pieces, name, ...args].join(", ")});`);
+    this.#code.line(`${how}(${[count, grain, pieces, name, ...args].join(", ")});`);
     this.#code.line("NEXT();");
   }
 
