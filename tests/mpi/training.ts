@@ -1,5 +1,6 @@
 /** @file Data-parallel training steps: on every device a part of the batch, gradients summed over all. */
 import { createHash } from "node:crypto";
+import { hostname } from "node:os";
 import { compile, random, type Tensor, tensor, valueAndGrad } from "../../src/api/index.ts";
 import { loadGraph } from "../../src/api/load-graph.ts";
 import { nodeHost } from "../../src/node/host.ts";
@@ -111,6 +112,13 @@ function onAllRanks(x: number): readonly number[] {
   return [...(gathered(tensor([x], { dtype: "f64" })).data() as Float64Array)];
 }
 
+/** The first 48 bits of a hash, as a number. */
+const short = (hash: string): number => Number.parseInt(hash.slice(0, 12), 16);
+
+/** How many different names the machines of the processes have. */
+export const hostCount = (): number =>
+  new Set(onAllRanks(short(createHash("sha256").update(hostname()).digest("hex")))).size;
+
 /** Data-parallel training on all processes: what each rank found. */
 export function training() {
   const { size } = mpi();
@@ -121,8 +129,7 @@ export function training() {
   return {
     ...found,
     inPieces,
-    // the first 48 bits, as a number
-    hashes: onAllRanks(Number.parseInt(found.hash.slice(0, 12), 16)),
+    hashes: onAllRanks(short(found.hash)),
     planned: onAllRanks(bytes.planned),
     measured: onAllRanks(bytes.measured),
     deadBytes: onAllRanks(poisoned(size)),

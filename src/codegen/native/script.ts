@@ -195,8 +195,8 @@ export class NativeScript {
       const { threads, shareFrom = WORTH_SHARING } = this.#options;
       const pieces = work >= shareFrom ? piecesOf(threads, units) : 1;
       const tested = this.#flying > 0 ? testedPieces(work, units, this.#options.shareFrom) : 1;
-      if (tested > 1) this.#share(units, Math.max(pieces, tested), name, args, "SHARE_TESTED");
-      else if (pieces > 1) this.#share(units, pieces, name, args);
+      const most = Math.max(pieces, tested);
+      if (most > 1) this.#share(units, most, name, args);
       else this.#small.push(`${name}(${[0, units.count, "thread", ...args].join(", ")});`);
     }
   }
@@ -210,8 +210,9 @@ export class NativeScript {
     else this.#small.push(`memmove(${target}, ${source}, ${bytes});`);
   }
 
-  #share({ count, grain }: Units, pieces: number, name: string, args: readonly string[], how = "SHARE"): void {
+  #share({ count, grain }: Units, pieces: number, name: string, args: readonly string[]): void {
     this.#flush();
+    const how = this.#flying > 0 ? "SHARE_TESTED" : "SHARE";
     this.#code.line(`${how}(${[count, grain, pieces, name, ...args].join(", ")});`);
     this.#code.line("NEXT();");
   }
