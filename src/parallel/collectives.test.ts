@@ -157,7 +157,8 @@ describe.each([1, 2, 3, 4])("on %i devices", (p) => {
     });
 
     // the slope of a maximum is not smooth; two sizes of group stand for all
-    it.skipIf(name.includes("max") || p === 1 || p === 4)(`${name} is differentiated twice`, () => {
+    if (name.includes("max") || p === 1 || p === 4) continue;
+    it(`${name} is differentiated twice`, () => {
       // slopes of Σ f(x)³ over all devices are of degree 2: differences give their derivatives exactly
       const loss = (v: Tensor): Tensor => {
         const y = fn(v);
