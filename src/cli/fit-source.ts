@@ -89,7 +89,6 @@ function bytesOf(path: string): Uint8Array {
 }
 
 function configSource(path: string, settings: FitSettings): FitSource {
-  requireFile(path, ".json");
   const json = jsonOf(path);
   const { batch: usual = 1, T: tokens, ...others } = settings.sizes;
   const [other] = Object.keys(others);
@@ -104,7 +103,9 @@ function configSource(path: string, settings: FitSettings): FitSource {
   };
 }
 
-function jsonOf(path: string): unknown {
+/** The value in a JSON file. */
+export function jsonOf(path: string): unknown {
+  requireFile(path, ".json");
   try {
     return JSON.parse(readFileSync(path, "utf8"));
   } catch (error) {

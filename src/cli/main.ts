@@ -24,6 +24,7 @@ import { plan } from "./commands/plan.ts";
 import { playground } from "./commands/playground.ts";
 import { remat } from "./commands/remat.ts";
 import { revolve } from "./commands/revolve.ts";
+import { scale } from "./commands/scale.ts";
 import { tape } from "./commands/tape.ts";
 import { trace } from "./commands/trace.ts";
 import { view } from "./commands/view.ts";
@@ -33,7 +34,7 @@ import { withProgress } from "./progress.ts";
 import { asUserError } from "./thrown.ts";
 
 const COMMANDS: readonly Command[] = [
-  ...[plan, view, playground, bench, build, curve, fit, tape, trace, importCommand, exportCommand],
+  ...[plan, view, playground, bench, build, curve, fit, scale, tape, trace, importCommand, exportCommand],
   ...[opt, pack, remat, revolve, calibrate, doctor],
 ];
 

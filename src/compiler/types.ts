@@ -2,7 +2,6 @@
 import { TidemarkError } from "../base/errors.ts";
 import type { Graph, Node } from "../ir/graph.ts";
 import { allNodes } from "../ir/walk.ts";
-import { groupSize } from "../kernel/device-group.ts";
 import { DTYPES, type DType, SCALAR_TYPES, type ScalarType } from "../kernel/dtype.ts";
 import { walkExpr } from "../kernel/expr.ts";
 import { type Kernel, nestExprs } from "../kernel/loops.ts";
@@ -36,19 +35,8 @@ export function requireTypes(graph: Graph, target: TargetDescription, lower: (no
 /** Throws `TargetUnsupported` with every exchange of several devices, for a target that has no communicator. */
 export function requireCollectives(graph: Graph, { name, collectives }: TargetDescription): void {
   if (collectives) return;
-  const found = [...allNodes(graph)].filter(({ op, attrs }) => {
-    const fact = op.facts?.collective;
-    return fact && fact.what !== "mark" && groupSize(fact.group(attrs)) > 1;
-  });
-  if (found.length === 0) return;
-  const lines = [...new Set(found.map((node) => `  ${whereText(node)}`))];
-  throw new TidemarkError(
-    "TargetUnsupported",
-    [`${graph.name} connects devices, ${name} cannot`, ...lines].join("\n"),
-    {
-      help: "take the target native, started by mpirun, or a mesh of one device",
-    },
-  );
+  const first = [...allNodes(graph)].find(({ op }) => op.facts?.collective);
+  first?.op.facts?.collective?.rules.refuse(graph, name);
 }
 
 const isKernel = ({ op }: Node): boolean =>

@@ -43,6 +43,8 @@ export interface VarianceRules {
   typeOver(type: TensorType, mesh: string, over: readonly string[]): TensorType;
   /** The graph of one device, without variance and its marks. */
   erased(graph: Graph): Graph;
+  /** Throws where devices exchange anything: the target has no communicator. */
+  refuse(graph: Graph, target: string): void;
   /** What is wrong with a node, if anything. */
   problem(node: Node): string | null;
 }

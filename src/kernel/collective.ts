@@ -48,5 +48,7 @@ export interface CollectiveNest {
   /** The operand that is written. */
   readonly to: number;
   readonly elements: number;
+  /** All of the above but for operands, for reading and for telling nests apart. */
+  readonly text: string;
   readonly storage: DType;
 }

@@ -2,8 +2,6 @@
  * @file Kernels as text, for golden files, for people, and as the key under which equal kernels share their code. Each
  * distinct expression is a numbered line, so shared work shows as shared.
  */
-import type { CollectiveNest } from "./collective.ts";
-import { groupText } from "./device-group.ts";
 import type { Bound, Expr, Index } from "./expr.ts";
 import type { AttendNest, Kernel, Nest, RoutineNest, ScatterNest, StagedNest, Store } from "./loops.ts";
 import { isTile, type Steps } from "./routine.ts";
@@ -157,15 +155,6 @@ function writeStaged({ units, tile, dtype, body }: StagedNest, p: Printer): void
   for (const map of body) writeNest(map, p);
 }
 
-function writeCollective(
-  { what, combine, pairs, root, group, read, to, elements, storage }: CollectiveNest,
-  p: Printer,
-): void {
-  const details = `${combine} ${root} ${pairs.map((pair) => pair.join("→")).join()}`;
-  p.lines.push(`  ${what} over ${groupText(group)} | ${details} | parts of ${elements}: ${storage}`);
-  p.lines.push(`    ${read ? p.operand(read.operand) : ""} → ${p.operand(to)}`);
-}
-
 function writeNest(nest: Exclude<Nest, RoutineNest>, p: Printer): void {
   switch (nest.kind) {
     case "map": {
@@ -211,7 +200,7 @@ function writeNest(nest: Exclude<Nest, RoutineNest>, p: Printer): void {
       p.lines.push(`    ${p.expr(nest.bits)} → ${p.operand(nest.operand)}`);
       return;
     case "collective":
-      writeCollective(nest, p);
+      p.lines.push(`  ${nest.text}: ${nest.read ? p.operand(nest.read.operand) : ""} → ${p.operand(nest.to)}`);
       return;
     case "sort":
       p.lines.push(`  sort ${loopsText(nest.loops)} | ${loopsText([nest.along, nest.rank])}`);

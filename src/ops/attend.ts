@@ -404,7 +404,10 @@ export const attend: OpDef<AttendAttrs> = defineOp<AttendAttrs>({
         results: 2,
         forward: forwardGraph(types, own),
         backward: backwardGraph(types, own),
-        expansion: composedAttend(types, own),
+        // only where it is asked for: it has all scores, which may be more elements than a tensor can have
+        get expansion() {
+          return composedAttend(types, own);
+        },
       };
     },
   },

@@ -276,7 +276,12 @@ export const reduceScatter: OpDef<GroupAttrs> = collective<GroupAttrs>("reduce_s
   exchanged: (all) => scattered(all, (a, b) => a + b),
   tangent: (b, { x, given, attrs }) => b.call(reduceScatter, [rules.alike(b, given, x.type)], attrs),
   cotangent: (b, { y, given, attrs }) =>
-    b.call(allGather, [rules.alike(b, given, y.type)], { mesh: attrs.mesh, over: attrs.over, invariant: false, again: false }),
+    b.call(allGather, [rules.alike(b, given, y.type)], {
+      mesh: attrs.mesh,
+      over: attrs.over,
+      invariant: false,
+      again: false,
+    }),
   ordered: (b, [x], attrs) => sumOfParts(b, b.call(allToAll, x ? [x] : [], attrs)),
   batch: {
     kind: "general",
@@ -318,7 +323,8 @@ export const deviceIndex: OpDef<GroupAttrs> = defineOp<GroupAttrs>({
     alone: true,
     nests(build, { attrs }) {
       const group = groupOf(attrs);
-      if (groupSize(group) > 1) return [nestOf("device_index", build, { group, elements: 1, storage: INDEX_TYPE })];
+      if (groupSize(group) > 1)
+        return [nestOf(build, { what: "device_index", group, elements: 1, storage: INDEX_TYPE })];
       const stores = [{ operand: build.outputOperand(0), index: ZERO, value: constant(INDEX_TYPE, 0) }];
       return [{ kind: "map", loops: [], stores }];
     },
@@ -372,6 +378,8 @@ function orderedSum(b: Build, inputs: readonly Value[], { mesh, over }: GroupAtt
   const flat = b.call(reshape, [x], { shape: [count] });
   const padded = b.call(pad, [flat], { lo: [0], hi: [p * part - count], interior: [0], value: 0 });
   const own = sumOfParts(b, b.call(allToAll, [b.call(reshape, [padded], { shape: [p, part] })], attrs));
-  const all = b.call(reshape, [b.call(allGather, [own], { ...attrs, invariant: true, again: false })], { shape: [p * part] });
+  const all = b.call(reshape, [b.call(allGather, [own], { ...attrs, invariant: true, again: false })], {
+    shape: [p * part],
+  });
   return b.call(reshape, [b.call(slice, [all], { start: [0], limit: [count], stride: [1] })], { shape: x.type.shape });
 }

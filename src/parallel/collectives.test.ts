@@ -30,7 +30,7 @@ const part = <T>(items: readonly T[], i: number, p: number): readonly T[] =>
 const sum = (all: readonly number[][]): number[] =>
   (all[0] ?? []).map((_, e) => all.reduce((total, x) => total + (x[e] ?? 0), 0));
 
-const casesFor = (p: number): readonly Case[] => [
+const gathers = (p: number): readonly Case[] => [
   { name: "allReduce", fn: (x) => allReduce(x, D), shape: [3], in: ["d"], out: [], expected: sum },
   {
     name: "allReduce max",
@@ -65,6 +65,9 @@ const casesFor = (p: number): readonly Case[] => [
     out: ["d"],
     expected: (all, rank) => part(sum(all), rank, p),
   },
+];
+
+const moves = (p: number): readonly Case[] => [
   {
     name: "allToAll",
     fn: (x) => allToAll(x, { ...D, split: 0, join: 0 }),
@@ -82,7 +85,7 @@ const casesFor = (p: number): readonly Case[] => [
     expected: (all, rank) => all[(rank + p - 1) % p] ?? [],
   },
   {
-    name: "permute to nobody",
+    name: "permute along a line",
     fn: (x) => permute(x, { ...D, pairs: Array.from({ length: p - 1 }, (_, i) => [i, i + 1] as const) }),
     shape: [3],
     in: ["d"],
@@ -113,7 +116,7 @@ const dataOf = (x: Tensor): number[] => Array.from(storageOf(x).read() as Float3
 describe.each([1, 2, 3, 4])("on %i devices", (p) => {
   const devices = mesh({ d: p });
   const ranks = Array.from({ length: p }, (_, rank) => rank);
-  for (const { name, fn, shape, in: from, out, expected } of casesFor(p)) {
+  for (const { name, fn, shape, in: from, out, expected } of [...gathers(p), ...moves(p)]) {
     const seedOf = (rank: number, what: number): number => 100 * what + (from.length > 0 ? rank : 0);
     const x = (rank: number): Tensor => numbers(shape, seedOf(rank, 1));
 
@@ -153,8 +156,9 @@ describe.each([1, 2, 3, 4])("on %i devices", (p) => {
       );
     });
 
-    // the slope of a maximum is not smooth
-    it.skipIf(name.includes("max"))(`${name} is differentiated twice`, () => {
+    // the slope of a maximum is not smooth; two sizes of group stand for all
+    if (name.includes("max") || p === 1 || p === 4) continue;
+    it(`${name} is differentiated twice`, () => {
       // slopes of Σ f(x)³ over all devices are of degree 2: differences give their derivatives exactly
       const loss = (v: Tensor): Tensor => {
         const y = fn(v);

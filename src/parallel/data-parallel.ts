@@ -193,11 +193,11 @@ function sums<P extends Tree>(
  * `params` are functions of one device, to be compiled and run on all of them. The loss of a step is the mean of all devices'.
  *
  * @example
- * import { compile, random, tensor } from "tidemark";
+ * import { compile, random, type Tensor, tensor } from "tidemark";
  * import { adam } from "tidemark/optim";
  * import { dataParallel, mesh } from "tidemark/parallel";
  *
- * const lossOf = (w, x, y) => x.matmul(w).sub(y).square().mean();
+ * const lossOf = (w: Tensor, x: Tensor, y: Tensor) => x.matmul(w).sub(y).square().mean();
  * const train = dataParallel(lossOf, adam({ lr: 0.1 }), { mesh: mesh({ data: 1 }), over: "data", zero: 1 });
  * const step = compile(train.step, { donate: [0] });
  * let state = compile(train.init)(tensor([1, 2]));
@@ -213,80 +213,114 @@ export function dataParallel<P extends Tree, B extends readonly Tree[]>(
   options: DataParallelOptions,
 ): DataParallel<P, B> {
   requireFunction("dataParallel", "the loss", lossOf, "dataParallel((params, x) => loss, adam(), { mesh, over })");
-  const settings = settingsOf(optimizer, options);
-  const { over, zero, microbatches } = settings;
-  const { mesh, params: own = [], batch = [], deterministic = false } = options;
-  const exchange = new Exchange(settings);
-  const cut = withAxes(own, over);
-  const specOf = (slots: readonly string[]): Spec => ({
-    params: zero === 3 ? cut : own,
-    slots: Object.fromEntries(slots.map((name) => [name, zero === 0 ? own : cut])),
-    step: [],
-    shapes: [],
-  });
-  const slotsOf = (params: P): readonly string[] => Object.keys(optimizer.init(params).slots);
+  const training = new Training<P, B>(lossOf, optimizer, options);
+  return {
+    init: (params) => training.init(params),
+    step: (state, ...batch) => training.step(state, batch),
+    params: (state) => training.params(state),
+  };
+}
 
-  function init(params: P): ParallelState<P> {
-    const body = (all: P): ParallelState<P> => {
-      const kept = zero === 0 ? all : rebuilt(all, exchange.own);
-      const { slots, step } = optimizer.init(kept);
-      if (zero < 3) return { params: all, slots: slots as ParallelState<P>["slots"], step, shapes: [] };
-      const shapes = rebuilt(all, (leaves) => leaves.map((x) => fullOf(x.dtype, [0, ...x.shape], 0)));
-      return { params: kept, slots: slots as ParallelState<P>["slots"], step, shapes };
+class Training<P extends Tree, B extends readonly Tree[]> {
+  readonly #lossOf: (params: P, ...batch: B) => Tensor;
+  readonly #optimizer: Optimizer;
+  readonly #options: DataParallelOptions;
+  readonly #settings: Settings;
+  readonly #exchange: Exchange;
+
+  constructor(lossOf: (params: P, ...batch: B) => Tensor, optimizer: Optimizer, options: DataParallelOptions) {
+    this.#lossOf = lossOf;
+    this.#optimizer = optimizer;
+    this.#options = options;
+    this.#settings = settingsOf(optimizer, options);
+    this.#exchange = new Exchange(this.#settings);
+  }
+
+  /** The axes of a state with slots of these names. */
+  #spec(slots: readonly string[]): Spec {
+    const { params = [] } = this.#options;
+    const { zero, over } = this.#settings;
+    const cut = withAxes(params, over);
+    return {
+      params: zero === 3 ? cut : params,
+      slots: Object.fromEntries(slots.map((name) => [name, zero === 0 ? params : cut])),
+      step: [],
+      shapes: [],
     };
-    return shard(body as never, { mesh, in: [own], out: specOf(slotsOf(params)), deterministic })(
-      params as never,
-    ) as never;
+  }
+
+  #sharded<Args extends readonly Tree[], R extends Tree>(
+    body: (...args: Args) => R,
+    given: readonly Spec[],
+    out: Spec,
+  ): (...args: Args) => R {
+    const { mesh, deterministic = false } = this.#options;
+    return shard(body, { mesh, in: given, out, deterministic });
+  }
+
+  init(params: P): ParallelState<P> {
+    const { zero } = this.#settings;
+    const init = (all: P): ParallelState<P> => {
+      const kept = zero === 0 ? all : rebuilt(all, this.#exchange.own);
+      const { slots, step } = this.#optimizer.init(kept);
+      if (zero < 3) return { params: all, slots, step, shapes: [] };
+      const shapes = rebuilt(all, (leaves) => leaves.map((x) => fullOf(x.dtype, [0, ...x.shape], 0)));
+      return { params: kept, slots, step, shapes };
+    };
+    const slots = Object.keys(this.#optimizer.init(params).slots);
+    return this.#sharded(init, [this.#options.params ?? []], this.#spec(slots))(params);
   }
 
   /** Parameters as the loss reads them, from what the device differentiates. */
-  const whole = (kept: P, shapes: P | readonly []): P =>
-    zero === 3 ? rebuilt(kept, (leaves) => exchange.used(leaves, flatten(shapes, "shapes").leaves)) : kept;
+  #whole(kept: P, shapes: P | readonly []): P {
+    if (this.#settings.zero < 3) return kept;
+    return rebuilt(kept, (parts) => this.#exchange.used(parts, flatten(shapes, "shapes").leaves));
+  }
 
-  function update(state: ParallelState<P>, grads: P): ParallelState<P> {
+  #updated(state: ParallelState<P>, grads: P): ParallelState<P> {
     const { params, slots, step, shapes } = state;
-    const kept = zero === 1 || zero === 2 ? rebuilt(params, exchange.own) : params;
-    const next = optimizer.update({ params: kept, slots, step }, grads);
-    if (zero === 0 || zero === 3) return { ...next, shapes };
+    const isCut = this.#settings.zero === 1 || this.#settings.zero === 2;
+    const kept = isCut ? rebuilt(params, this.#exchange.own) : params;
+    const next = this.#optimizer.update({ params: kept, slots, step }, grads);
+    if (!isCut) return { ...next, shapes };
     const { leaves } = flatten(params, "params");
-    return { ...next, params: rebuilt(next.params, (parts) => exchange.gathered(parts, leaves)), shapes };
+    return { ...next, params: rebuilt(next.params, (parts) => this.#exchange.gathered(parts, leaves)), shapes };
   }
 
-  function oneStep(state: ParallelState<P>, ...own: B): { state: ParallelState<P>; loss: Tensor } {
-    const { params, shapes } = state;
-    // gradients of each device's own loss: they are added up below, together
-    const local = zero === 3 ? params : rebuilt(params, (leaves) => leaves.map((x) => vary(x, { over })));
-    const loss = (p: P, ...rest: Tree[]): Tensor => lossOf(whole(p, shapes), ...(rest as unknown as B));
-    const [sum, grads] = sums(loss, local, own, microbatches);
-    const share = 1 / (devicesAlong(over) * microbatches);
-    const send = { 0: exchange.summed, 1: exchange.summed, 2: exchange.scattered, 3: (x: readonly Tensor[]) => x }[
-      zero as 0
-    ];
+  /** From gradients of the device's own loss to means of all devices' for what it keeps. */
+  #mean(grads: P, share: number): P {
+    const { summed, scattered, own } = this.#exchange;
+    const { zero } = this.#settings;
+    const same = (leaves: readonly Tensor[]): readonly Tensor[] => leaves;
+    const send = at([summed, summed, scattered, same], zero);
     const mean = rebuilt(grads, (leaves) => send(leaves).map((x) => mul(x, share)));
-    const cutGrads = zero === 1 ? rebuilt(mean, exchange.own) : mean;
-    return { state: update(state, cutGrads), loss: mul(allReduce(vary(sum, { over }), { over }), share) };
+    return zero === 1 ? rebuilt(mean, own) : mean;
   }
 
-  function step(state: ParallelState<P>, ...own: B): { state: ParallelState<P>; loss: Tensor } {
-    const spec = specOf(Object.keys(state.slots));
-    const given: Spec[] = own.map((_, i) => batch[i] ?? over);
-    const out = { state: spec, loss: [] };
-    return shard(oneStep, { mesh, in: [spec, ...given], out, deterministic })(state, ...own);
-  }
-
-  function params(state: ParallelState<P>): P {
-    const body = ({ params: kept, shapes }: ParallelState<P>): P => {
-      if (zero < 3) return kept;
-      const like = flatten(shapes, "shapes").leaves;
-      return rebuilt(kept, (parts) =>
-        exchange.gathered(
-          parts,
-          like.map((x) => fullOf(x.dtype, shapeOf(x), 0)),
-        ),
-      );
+  step(state: ParallelState<P>, batch: B): { state: ParallelState<P>; loss: Tensor } {
+    const { over, zero, microbatches } = this.#settings;
+    const step = (own: ParallelState<P>, ...rows: B): { state: ParallelState<P>; loss: Tensor } => {
+      const { params, shapes } = own;
+      // gradients are the device's own: they are added up below, together
+      const local = zero === 3 ? params : rebuilt(params, (leaves) => leaves.map((x) => vary(x, { over })));
+      const loss = (p: P, ...rest: Tree[]): Tensor => this.#lossOf(this.#whole(p, shapes), ...(rest as unknown as B));
+      const [sum, grads] = sums(loss, local, rows, microbatches);
+      const share = 1 / (devicesAlong(over) * microbatches);
+      const next = this.#updated(own, this.#mean(grads, share));
+      return { state: next, loss: mul(allReduce(vary(sum, { over }), { over }), share) };
     };
-    return shard(body as never, { mesh, in: [specOf(Object.keys(state.slots))], out: own })(state as never) as never;
+    const spec = this.#spec(Object.keys(state.slots));
+    const given = batch.map((_, i): Spec => this.#options.batch?.[i] ?? over);
+    return this.#sharded(step, [spec, ...given], { state: spec, loss: [] })(state, ...batch);
   }
 
-  return { init, step, params };
+  params(state: ParallelState<P>): P {
+    const params = ({ params: kept, shapes }: ParallelState<P>): P => {
+      if (this.#settings.zero < 3) return kept;
+      const like = flatten(shapes, "shapes").leaves.map((x) => fullOf(x.dtype, shapeOf(x), 0));
+      return rebuilt(kept, (parts) => this.#exchange.gathered(parts, like));
+    };
+    const spec = this.#spec(Object.keys(state.slots));
+    return this.#sharded(params, [spec], this.#options.params ?? [])(state);
+  }
 }

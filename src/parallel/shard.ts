@@ -85,11 +85,11 @@ function requireShardOptions(options: ShardOptions): void {
  * the functions of `tidemark/parallel` connect the devices; derivatives, loops, checkpoints and budgets work as everywhere.
  *
  * @example
- * import { compile, grad, tensor } from "tidemark";
+ * import { compile, grad, type Tensor, tensor } from "tidemark";
  * import { allReduce, mesh, shard } from "tidemark/parallel";
  *
  * const slope = shard(
- *   (w, x) => grad((v) => allReduce(v.mul(x).sum(), { over: "data" }))(w),
+ *   (w: Tensor, x: Tensor) => grad((v: Tensor) => allReduce(v.mul(x).sum(), { over: "data" }))(w),
  *   { mesh: mesh({ data: 1 }), in: [[], "data"], out: [] },
  * );
  * console.log(compile(slope)(tensor([1, 1]), tensor([3, 4])).toArray()); // [3, 4]

@@ -70,10 +70,11 @@ FUNCTION void tide_kernel_0(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2, f32 
   f32 tile[32] __attribute__((aligned(64))) = {0};
   for (idx unit = lo; unit < hi;) {
     const idx batch = unit / 1, u0 = unit - batch * 1;
-    const idx u1 = u0 + hi - unit < 1 ? u0 + hi - unit : 1;
-    unit += u1 - u0;
-    const idx tiles = u1 * 1 / 1, first = 0, panels = 1;
-    for (idx t = u0 * 1 / 1; t < tiles;) {
+    const idx most = u0 + hi - unit < 1 ? hi - unit : 1 - u0;
+    const idx o0 = u0, o1 = u0 + most, i0 = 0, i1 = 1;
+    unit += most;
+    const idx tiles = o1 * 1 / 1, first = i0 * 1 / 1, panels = i1 * 1 / 1;
+    for (idx t = o0 * 1 / 1; t < tiles;) {
       idx tEnd = t + 1 < tiles ? t + 1 : tiles;
       for (idx p0 = first; p0 < panels; p0 += 1) {
         const idx p1 = p0 + 1 < panels ? p0 + 1 : panels;
@@ -117,10 +118,11 @@ FUNCTION void tide_kernel_1(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2, f32 
   f32 tile[24] __attribute__((aligned(64))) = {0};
   for (idx unit = lo; unit < hi;) {
     const idx batch = unit / 2, u0 = unit - batch * 2;
-    const idx u1 = u0 + hi - unit < 2 ? u0 + hi - unit : 2;
-    unit += u1 - u0;
-    const idx tiles = u1 * 2 / 2, first = 0, panels = 1;
-    for (idx t = u0 * 2 / 2; t < tiles;) {
+    const idx most = u0 + hi - unit < 2 ? hi - unit : 2 - u0;
+    const idx o0 = u0, o1 = u0 + most, i0 = 0, i1 = 1;
+    unit += most;
+    const idx tiles = o1 * 2 / 2, first = i0 * 1 / 1, panels = i1 * 1 / 1;
+    for (idx t = o0 * 2 / 2; t < tiles;) {
       idx tEnd = t + 2 < tiles ? t + 2 : tiles;
       for (idx p0 = first; p0 < panels; p0 += 1) {
         const idx p1 = p0 + 1 < panels ? p0 + 1 : panels;

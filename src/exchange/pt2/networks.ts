@@ -1,4 +1,5 @@
 /** @file ATen operations of networks: products, convolutions, pooling, normalisations, attention, losses, images, dropout. */
+
 import * as t from "../../api/functions.ts";
 import { at } from "../../base/invariant.ts";
 import { bytesOf, type FloatType, isBool } from "../../kernel/dtype.ts";
@@ -7,6 +8,7 @@ import { averagePool, maxPool, maxPoolWithPositions, type Pooling } from "../sha
 import { cubic, LINEAR, resampled, type Taps, tapsAt } from "../shared/resample.ts";
 import { sampleAt } from "../shared/sample.ts";
 import type { Args, Operator } from "./args.ts";
+import { as } from "./promote.ts";
 
 // ---- products -----------------------------------------------------------------------------------------------------
 
@@ -171,8 +173,25 @@ function groupNorm(args: Args): readonly Tensor[] {
 
 // ---- attention ----------------------------------------------------------------------------------------------------
 
+/** Queries and keys from which on attention without a mask stores no scores. */
+const STREAMED = 1024;
+
+function isStreamed(args: Args): boolean {
+  const rowsOf = (x: Tensor): number => at(x.shape, x.rank - 2);
+  const [rows, columns] = [rowsOf(args.t("query")), rowsOf(args.t("key"))];
+  const isSquare = !args.flag("is_causal") || rows === columns;
+  const isPlain = !args.maybe("attn_mask") && args.n("dropout_p", 0) === 0;
+  return Math.min(rows, columns) >= STREAMED && isSquare && isPlain;
+}
+
 function attention(args: Args): Tensor {
   const q = args.t("query");
+  if (isStreamed(args)) {
+    const scale = args.has("scale") ? { scale: args.n("scale") } : {};
+    const v = args.t("value");
+    // with products in halves, queries and keys that were turned in f32 meet values of a half
+    return t.attention(as(q, v.dtype), as(args.t("key"), v.dtype), v, { causal: args.flag("is_causal"), ...scale });
+  }
   const heads = at(q.shape, q.rank - 3);
   const wide = (x: Tensor): Tensor => {
     const own = at(x.shape, x.rank - 3);

@@ -143,15 +143,17 @@ function collectiveNest<A extends GroupAttrs>(
   const along: LoopVar = { kind: "var", name: "i", extent: elementsOf(x.shape) };
   const read = at(inputs, 0)(Position.linear(x.shape, varIndex(along)));
   if (read.kind !== "load") throw new InternalError(`${spec.what} reads a value that is not stored`);
-  const elements = spec.part(x.shape, groupSize(group));
-  return {
-    ...nestOf(spec.what, build, { group, elements, storage: outType.dtype }),
+  return nestOf(build, {
+    what: spec.what,
+    group,
+    elements: spec.part(x.shape, groupSize(group)),
+    storage: outType.dtype,
     combine: spec.combine ?? "add",
     pairs: spec.pairs?.(attrs) ?? [],
     root: spec.root?.(attrs) ?? 0,
     along,
     read,
-  };
+  });
 }
 
 /** On the only device of a group: what it has, or zeros. */
@@ -169,15 +171,16 @@ function copyNest<A extends GroupAttrs>(
   return { kind: "map", loops, stores: [{ operand: build.outputOperand(0), index, value }] };
 }
 
-/** A nest without an operand. */
-export function nestOf(
-  what: CollectiveKind,
-  build: KernelBuild,
-  own: Pick<CollectiveNest, "group" | "elements" | "storage">,
-): CollectiveNest {
+type NestParts = Pick<CollectiveNest, "what" | "group" | "elements" | "storage"> & Partial<CollectiveNest>;
+
+/** A nest; what is not given is for those without an operand. */
+export function nestOf(build: KernelBuild, given: NestParts): CollectiveNest {
   const along: LoopVar = { kind: "var", name: "i", extent: 1 };
   const rest = { combine: "add" as const, pairs: [], root: 0, along, read: null, to: build.outputOperand(0) };
-  return { kind: "collective", what, ...own, ...rest };
+  const nest = { kind: "collective" as const, ...rest, ...given };
+  const { what, combine, root, pairs, group, elements, storage } = nest;
+  const details = `${combine} ${root} ${pairs.map((pair) => pair.join("→")).join()}`;
+  return { ...nest, text: `${what} over ${groupText(group)} | ${details} | parts of ${elements}: ${storage}` };
 }
 
 /** Sample attributes: a mesh of one device, on which every test of operations can run. */

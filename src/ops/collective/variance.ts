@@ -203,6 +203,18 @@ class MeshRules implements Rules {
     return wrong < 0 ? null : `has a result that is said to vary over ${is} and varies over ${be}`;
   }
 
+  refuse(graph: Graph, target: string): void {
+    const found = [...allNodes(graph)].filter(({ op, attrs }) => {
+      const fact = op.facts?.collective;
+      return fact && fact.what !== "mark" && groupSize(fact.group(attrs)) > 1;
+    });
+    if (found.length === 0) return;
+    const lines = new Set(found.map(({ op, where }) => `  ${op.name}${where === undefined ? "" : ` at ${where}`}`));
+    const summary = [`${graph.name} connects devices, ${target} cannot`, ...lines].join("\n");
+    const help = "take the target native, on processes started by mpirun, or a mesh of one device";
+    throw new TidemarkError("TargetUnsupported", summary, { help });
+  }
+
   erased(graph: Graph): Graph {
     return erased(graph);
   }

@@ -1,0 +1,211 @@
+/** @file `tidemark scale`: what every device takes when a model is trained on many of them, and how it is best shared out. */
+import { basename } from "node:path";
+import { formatBytes } from "../../base/bytes.ts";
+import { RECOMPUTES } from "../../fit/scale/kept.ts";
+import { devicesOf, LAYOUT, type Layout } from "../../fit/scale/layout.ts";
+import { type PlannedBlock, plannedBlock } from "../../fit/scale/planned.ts";
+import { described, type Found, search } from "../../fit/scale/search.ts";
+import { RECIPES, type RecipeName, type ZeroStage } from "../../fit/scale/states.ts";
+import { RATES, type Rates } from "../../fit/scale/time.ts";
+import { type Transformer, transformerOf } from "../../fit/scale/transformer.ts";
+import { table } from "../../plan/table.ts";
+import {
+  type Arguments,
+  type Command,
+  choice,
+  type Io,
+  integerOption,
+  sizeOf,
+  usageError,
+  writeJson,
+} from "../command.ts";
+import { jsonOf } from "../fit-source.ts";
+import { SIZE_OPTION, sizesOf } from "../model-program.ts";
+
+const AXES = ["data", "tensor", "pipeline", "context"] as const;
+type Axis = (typeof AXES)[number];
+
+/** `data=64,tensor=8` → `{ data: 64, tensor: 8 }`; axes that are not named have one device. */
+function meshOf(args: Arguments): Readonly<Record<Axis, number>> | null {
+  const text = args.value("mesh");
+  if (text === undefined) return null;
+  const mesh = { data: 1, tensor: 1, pipeline: 1, context: 1 };
+  for (const part of text.split(",")) {
+    const [, name, extent] = /^\s*([a-z]+)=(\d+)\s*$/.exec(part) ?? [];
+    const axis = AXES.find((known) => known === name);
+    if (!axis || !(Number(extent) > 0)) {
+      throw usageError(`--mesh ${text}`, `give extents of ${AXES.join(", ")}: data=64,tensor=8`);
+    }
+    mesh[axis] = Number(extent);
+  }
+  return mesh;
+}
+
+function number(args: Arguments, name: string, fallback: number): number {
+  const text = args.value(name);
+  if (text === undefined) return fallback;
+  const value = Number(text);
+  if (Number.isFinite(value) && value > 0) return value;
+  throw usageError(`--${name} ${text}`, "give a number above 0, as 4e14");
+}
+
+const ratesOf = (args: Arguments): Rates => ({
+  flops: number(args, "flops", RATES.flops),
+  linkBytes: number(args, "link", RATES.linkBytes),
+  networkBytes: number(args, "network", RATES.networkBytes),
+});
+
+/** What the options fix; the rest is chosen. */
+function fixedOf(args: Arguments): Partial<Layout> {
+  const { T: tokens, ...unknown } = sizesOf(args);
+  const [other] = Object.keys(unknown);
+  if (other !== undefined)
+    throw usageError(`--size ${other}`, "tokens of a sequence are T; sequences of a step are --batch");
+  const zero = args.has("zero") ? { zero: integerOption(args, "zero", 0, { least: 0, most: 3 }) as ZeroStage } : {};
+  const recipe = choice(args, "recipe", Object.keys(RECIPES) as [RecipeName, ...RecipeName[]]);
+  return {
+    ...{ recipe, hasScores: args.has("scores"), hasDropout: args.has("dropout"), ...zero },
+    ...(tokens === undefined ? {} : { tokens }),
+    ...(args.has("recompute") ? { recompute: choice(args, "recompute", RECOMPUTES) } : {}),
+    ...(args.has("microbatch") ? { microbatch: integerOption(args, "microbatch", 1, { least: 1 }) } : {}),
+    ...(args.has("chunks") ? { chunks: integerOption(args, "chunks", 1, { least: 1 }) } : {}),
+    ...(args.has("no-sequence") ? { isSequence: false } : {}),
+  };
+}
+
+function given(args: Arguments, mesh: Readonly<Record<Axis, number>>, fixed: Partial<Layout>): Layout {
+  const microbatch = fixed.microbatch ?? 1;
+  const batch = integerOption(args, "batch", mesh.data * microbatch * mesh.pipeline, { least: 1 });
+  const microbatches = batch / mesh.data / microbatch;
+  if (!Number.isInteger(microbatches)) {
+    const help = `give a multiple of ${mesh.data * microbatch}: data × microbatch`;
+    throw usageError(`--batch ${batch} for data=${mesh.data} and microbatches of ${microbatch}`, help);
+  }
+  const isSequence = fixed.isSequence ?? mesh.tensor > 1;
+  return { ...LAYOUT, ...fixed, ...mesh, microbatch, microbatches, isSequence };
+}
+
+/** The layout that is asked for, or all that fit, the fastest first. */
+function found(args: Arguments, model: Transformer): readonly Found[] {
+  const [mesh, fixed, rates] = [meshOf(args), fixedOf(args), ratesOf(args)];
+  const asked = args.has("devices") ? integerOption(args, "devices", 1, { least: 1 }) : null;
+  if (mesh) {
+    const layout = given(args, mesh, fixed);
+    if (asked !== null && asked !== devicesOf(layout)) {
+      throw usageError(`--devices ${asked} with a mesh of ${devicesOf(layout)}`, "give one of them, or equal numbers");
+    }
+    return [described(model, layout, rates)];
+  }
+  const devices = asked ?? 1;
+  const batch = integerOption(args, "batch", devices, { least: 1 });
+  const memoryBytes = sizeOf(args, "memory") ?? Number.POSITIVE_INFINITY;
+  const mostTensor = integerOption(args, "node", 8, { least: 1 });
+  return search(model, { devices, batch, memoryBytes, rates, fixed, mostTensor });
+}
+
+const meshText = (layout: Layout): string =>
+  AXES.flatMap((axis) => (layout[axis] > 1 ? [`${axis}=${layout[axis]}`] : [])).join(",") || "one device";
+
+function howText({ zero, recompute, microbatch, microbatches, isSequence, chunks }: Layout): string {
+  const words = [`ZeRO ${zero}`, `recompute ${recompute}`, `${microbatches} microbatches of ${microbatch}`];
+  if (isSequence) words.push("sequence parallel");
+  if (chunks > 1) words.push(`${chunks} pieces a stage`);
+  return words.join(", ");
+}
+
+function reportText(name: string, model: Transformer, all: readonly Found[], more: Shown): string {
+  const { planned, memoryBytes } = more;
+  const [best, ...others] = all as readonly [Found, ...Found[]];
+  const { memory, layout, time } = best;
+  const terms = Object.keys(memory[0]?.terms ?? {}) as (keyof (typeof memory)[number]["terms"])[];
+  const rows = [
+    ["", ...memory.map(({ role }) => `${role.name}${role.name === "only" ? "" : " stage"}, ${role.layers} layers`)],
+    ...terms.map((term) => [term, ...memory.map((device) => formatBytes(device.terms[term]))]),
+    ["peak", ...memory.map(({ bytes, peakAt }) => `${formatBytes(bytes)} at the ${peakAt}`)],
+  ];
+  const lines = [
+    `${name}: ${model.parameters.total.toLocaleString("en")} parameters on ${meshText(layout)}`,
+    `${howText(layout)}, ${layout.tokens} tokens`,
+    ...table(rows, ["left", ...memory.map(() => "right" as const)]).map((line) => line.trimEnd()),
+    `a step: ${(time.totalMs / 1e3).toFixed(2)} s (computing ${(time.computeMs / 1e3).toFixed(2)}, bubbles ${(time.bubbleMs / 1e3).toFixed(2)}, tensor axis ${(time.tensorMs / 1e3).toFixed(2)}, data axis ${(time.dataMs / 1e3).toFixed(2)})`,
+  ];
+  if (planned) lines.push(`planned here, a block keeps ${formatBytes(planned.keptBytes)} for one microbatch`);
+  if (memoryBytes !== null)
+    lines.push(`${best.bytes <= memoryBytes ? "fits" : "does not fit"} ${formatBytes(memoryBytes)}`);
+  for (const other of others.slice(0, OTHERS)) {
+    const ratio = (other.time.totalMs / time.totalMs).toFixed(2);
+    lines.push(`${ratio} × the time, ${formatBytes(other.bytes)}: ${meshText(other.layout)}, ${howText(other.layout)}`);
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/** Alternatives that are printed. */
+const OTHERS = 4;
+
+interface Shown {
+  readonly planned: PlannedBlock | null;
+  readonly memoryBytes: number | null;
+}
+
+function run(args: Arguments, io: Io): void {
+  const path = args.positionals[0] as string;
+  const model = transformerOf(jsonOf(path));
+  const all = found(args, model);
+  const [best] = all;
+  const memoryBytes = sizeOf(args, "memory");
+  if (!best) {
+    throw usageError(
+      `no way of sharing it among these devices fits ${formatBytes(memoryBytes ?? 0)}`,
+      "give more devices, --recipe mixed, a smaller --batch, or fewer tokens",
+    );
+  }
+  const planned = args.has("plan") ? plannedBlock(model, best.layout) : null;
+  if (!args.has("json")) {
+    io.out(reportText(basename(path), model, all, { planned, memoryBytes }));
+    return;
+  }
+  const asJson = ({ layout, bytes, time, memory }: Found) => ({
+    ...{ layout, devices: devicesOf(layout), bytes, time },
+    roles: memory.map(({ role, terms, bytes: own, peakAt }) => ({ ...role, terms, bytes: own, peakAt })),
+  });
+  writeJson(io, {
+    ...{ model: basename(path), parameters: model.parameters, memoryBytes },
+    ...{ fits: memoryBytes === null ? null : best.bytes <= memoryBytes, ...asJson(best), planned },
+    others: all.slice(1, 1 + OTHERS).map(asJson),
+  });
+}
+
+const DETAILS = [
+  "CONFIG is a config.json of Hugging Face: Llama, Mistral, Qwen2, Qwen3, GPT-2. Without --mesh every way of sharing the model among",
+  "--devices is tried, and the fastest that fits --memory is shown. Figures are what published systems keep, by term; --plan adds what",
+  "the planner of this library keeps of a block.",
+].join("\n");
+
+export const scale: Command = {
+  name: "scale",
+  positionals: ["CONFIG"],
+  summary: "what each of many devices takes to train a model, and how to share it among them",
+  details: DETAILS,
+  options: {
+    devices: { value: "N", help: "how many there are; default: 1" },
+    mesh: { value: "AXES", help: `how they are arranged: data=64,tensor=8; axes are ${AXES.join(", ")}` },
+    memory: { value: "SIZE", help: "of one device: 80GB" },
+    batch: { value: "N", help: "sequences of a step over all devices" },
+    ...SIZE_OPTION,
+    microbatch: { value: "N", help: "sequences that a replica works on at a time" },
+    zero: { value: "STAGE", help: "0 to 3: what is shared out along data (optimizer, gradients, parameters)" },
+    recompute: { value: "WHAT", help: RECOMPUTES.join(", ") },
+    recipe: { value: "NAME", help: "mixed: parameters of 16 bits with a copy in f32; f32: everything in f32" },
+    chunks: { value: "N", help: "interleaved pipeline: pieces of the model on each stage" },
+    "no-sequence": { help: "norms and sums are not shared along tensor" },
+    scores: { help: "attention stores its scores" },
+    dropout: { help: "with dropout, as masks" },
+    node: { value: "N", help: "devices of a tensor axis at most, where the mesh is chosen; default: 8" },
+    flops: { value: "N", help: `operations a second of a device; default: ${RATES.flops}` },
+    link: { value: "N", help: `bytes a second along tensor; default: ${RATES.linkBytes}` },
+    network: { value: "N", help: `bytes a second along the other axes; default: ${RATES.networkBytes}` },
+    plan: { help: "plan a block of one device with this library too" },
+    json: { help: "print one line of JSON" },
+  },
+  run,
+};
