@@ -14,5 +14,7 @@ await build({
 const [processes = "2", ...rest] = process.argv.slice(2);
 const asRoot = process.getuid?.() === 0 ? ["--allow-run-as-root"] : [];
 const options = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1", ...asRoot];
-const { status } = spawnSync("mpirun", [...options, "-n", processes, process.execPath, file, ...rest], { stdio: "inherit" });
+const { status } = spawnSync("mpirun", [...options, "-n", processes, process.execPath, file, ...rest], {
+  stdio: "inherit",
+});
 process.exit(status ?? 1);

@@ -105,5 +105,7 @@ if (rank === 0) {
   }
   const longer = Math.max(compute.best, alone.best);
   const layer = compute.best / LAYERS;
-  console.log(`${size} processes, ${layer.toFixed(1)} ms a bucket; in flight ${(flying.best / longer).toFixed(2)} x max(compute, exchange)`);
+  console.log(
+    `${size} processes, ${layer.toFixed(1)} ms a bucket; in flight ${(flying.best / longer).toFixed(2)} x max(compute, exchange)`,
+  );
 }

@@ -52,7 +52,18 @@ const removeHosts = () => {
 };
 
 /** A command in a namespace, under a host name of its own. */
-const onHost = (name, ...words) => ["netns", "exec", name, "unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', name, ...words];
+const onHost = (name, ...words) => [
+  "netns",
+  "exec",
+  name,
+  "unshare",
+  "--uts",
+  "sh",
+  "-c",
+  'hostname "$0"; exec "$@"',
+  name,
+  ...words,
+];
 
 await build({
   input: "tests/mpi/ranks.ts",
@@ -67,11 +78,17 @@ const folder = mkdtempSync(join(tmpdir(), "tidemark-hosts-"));
 // in place of ssh: the host is dropped, the command runs in the other namespace
 const agent = join(folder, "agent.sh");
 const quoted = `'hostname "$0"; exec sh -c "$*"'`;
-writeFileSync(agent, `#!/bin/sh\nshift\nexec ip netns exec ${B} unshare --uts sh -c ${quoted} ${B} "$@"\n`, { mode: 0o700 });
+writeFileSync(agent, `#!/bin/sh\nshift\nexec ip netns exec ${B} unshare --uts sh -c ${quoted} ${B} "$@"\n`, {
+  mode: 0o700,
+});
 
 /** The JSON of rank 0. */
 function found(command, args, env = {}) {
-  const { status, stdout, stderr } = spawnSync(command, args, { encoding: "utf8", env: { ...process.env, ...env }, timeout: 300_000 });
+  const { status, stdout, stderr } = spawnSync(command, args, {
+    encoding: "utf8",
+    env: { ...process.env, ...env },
+    timeout: 300_000,
+  });
   if (status !== 0) throw new Error(`${command} ended with ${status}\n${stderr}\n${stdout}`);
   return JSON.parse(stdout.trim().split("\n").at(-1));
 }

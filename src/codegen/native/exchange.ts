@@ -14,7 +14,7 @@ import { at, invariant } from "../../base/invariant.ts";
 import type { CollectiveNest } from "../../kernel/collective.ts";
 import { type DeviceGroup, groupSize, groupText } from "../../kernel/device-group.ts";
 import { bytesOf, DTYPES, type DType } from "../../kernel/dtype.ts";
-import type { Kernel } from "../../kernel/loops.ts";
+import type { Kernel, Nest } from "../../kernel/loops.ts";
 import { isTransfer, type PlacedProgram, statementsOf } from "../placed.ts";
 import type { Statement } from "../script.ts";
 import { MOST_PIECES, type Units } from "../units.ts";
@@ -79,12 +79,18 @@ static int take_first(Team *team, u32 call, int thread) {
 #endif
 `;
 
-/** Scalar operations between two calls of the library, roughly a millisecond of them: pieces are not much smaller than calls are. */
+/**
+ * Scalar operations between two calls of the library, roughly a millisecond of them. A product packs its shared side again for every
+ * piece: its pieces are larger.
+ */
 const TESTED_WORK = 5e7;
+const TESTED_PRODUCT = 4e8;
 
 /** Into how many pieces a call is cut while something is in flight. */
-export const testedPieces = (work: number, { count, grain }: Units, each = TESTED_WORK): number =>
-  Math.max(1, Math.min(MOST_PIECES, Math.floor(work / each), Math.ceil(count / grain)));
+export function testedPieces({ kind }: Nest, work: number, { count, grain }: Units, each?: number): number {
+  const least = each ?? (kind === "contract" ? TESTED_PRODUCT : TESTED_WORK);
+  return Math.max(1, Math.min(MOST_PIECES, Math.floor(work / least), Math.ceil(count / grain)));
+}
 
 /** Lines by which the host finds the groups of a program in its text. */
 const GROUP_LINE = /^\/\/ group: (.*)$/gm;

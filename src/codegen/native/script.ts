@@ -186,15 +186,16 @@ export class NativeScript {
       this.#exchange(first, addresses);
       return;
     }
-    for (const { name, addresses: pointers, types, units, work } of this.#library.functions(kernel)) {
+    for (const [i, { name, addresses: pointers, types, units, work }] of this.#library.functions(kernel).entries()) {
       if (units.count === 0) continue;
       this.work.set(name, (this.work.get(name) ?? 0) + work * this.#times);
-      const args = pointers.map((address, i) => {
-        return `(${at(types, i)} *)${this.#place(plus(at(addresses, address.operand), addressBytes(kernel, address)))}`;
+      const args = pointers.map((address, k) => {
+        return `(${at(types, k)} *)${this.#place(plus(at(addresses, address.operand), addressBytes(kernel, address)))}`;
       });
       const { threads, shareFrom = WORTH_SHARING } = this.#options;
       const pieces = work >= shareFrom ? piecesOf(threads, units) : 1;
-      const tested = this.#flying > 0 ? testedPieces(work, units, this.#options.shareFrom) : 1;
+      const isTested = this.#flying > 0;
+      const tested = isTested ? testedPieces(at(kernel.nests, i), work, units, this.#options.shareFrom) : 1;
       const most = Math.max(pieces, tested);
       if (most > 1) this.#share(units, most, name, args);
       else this.#small.push(`${name}(${[0, units.count, "thread", ...args].join(", ")});`);
