@@ -15,14 +15,15 @@ import { loopSupport } from "../compiler/loops.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
-import { sameType, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { sameType, type TensorType, typeText, withShape } from "../ir/type.ts";
+import { overBoth } from "../ir/variance.ts";
 import { isBool, isIndexType } from "../kernel/dtype.ts";
 import { switchOp } from "../ops/branch.ts";
 import { gated } from "../ops/control.ts";
 import { MOST_ITERATIONS, REVERSALS, type Reversal, scan as scanOp, whileLoop as whileOp } from "../ops/loops.ts";
 import { INDEX } from "../ops/region-checks.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
-import { Tensor } from "../trace/tensor.ts";
+import { Tensor, tensorTypeOf } from "../trace/tensor.ts";
 import {
   currentTrace,
   outsideOfTraces,
@@ -38,13 +39,11 @@ import { add, less, sub } from "./elementwise.ts";
 import { installLoops } from "./host.ts";
 import { slice } from "./shape.ts";
 
-const typeOf = (tensor: Tensor): TensorType => tensorType(tensor.dtype, tensor.shape);
-
 const INDEX_PARAM: TraceParam = { type: INDEX, name: "i" };
 
 const paramsOf = ({ leaves, paths }: Flat): readonly TraceParam[] =>
   leaves.map((leaf, i) => ({
-    type: typeOf(leaf),
+    type: tensorTypeOf(leaf),
     name: at(paths, i).replaceAll(/\W+/g, "_"),
     sample: () => leaf,
   }));
@@ -52,7 +51,7 @@ const paramsOf = ({ leaves, paths }: Flat): readonly TraceParam[] =>
 /** What an iteration gets of stacks: a row, of which the first is known when the stack is. */
 const rowParamsOf = (stacks: Flat): readonly TraceParam[] =>
   paramsOf(stacks).map(({ type, name }, i) => ({
-    type: tensorType(type.dtype, type.shape.slice(1)),
+    type: withShape(type, type.shape.slice(1)),
     name,
     sample: () => firstRow(at(stacks.leaves, i)),
   }));
@@ -76,8 +75,8 @@ const mismatch = (got: Tensor, wanted: TensorType): ErrorCode =>
 function sameState(name: string, state: Flat, made: unknown): readonly Tensor[] {
   const leaves = flattenLike(state.def, flattenedNumbers(made), "the returned state");
   leaves.forEach((leaf, i) => {
-    const wanted = typeOf(at(state.leaves, i));
-    if (sameType(typeOf(leaf), wanted)) return;
+    const wanted = tensorTypeOf(at(state.leaves, i));
+    if (sameType(tensorTypeOf(leaf), wanted)) return;
     const path = at(state.paths, i);
     const summary = `${name}: the body returns ${typeText(leaf)} for ${path}, which is ${typeText(wanted)}`;
     fail(mismatch(leaf, wanted), summary, "the state must keep its types: cast or reshape it");
@@ -105,12 +104,30 @@ function closed(traced: readonly TracedGraph[]): { readonly regions: readonly Gr
     const b = new Build(graph.name);
     const params = graph.params.slice(0, own).map((param) => b.param(param.type, param.name));
     const names = new Map(captures.map(({ value, tensor }) => [captureKey(tensor), value.name]));
-    const rest = tensors.map((tensor) => b.param(typeOf(tensor), names.get(captureKey(tensor)) ?? "captured"));
+    const rest = tensors.map((tensor) => b.param(tensorTypeOf(tensor), names.get(captureKey(tensor)) ?? "captured"));
     const place = [...captured.keys()];
     const bound = captures.map(({ tensor }) => at(rest, place.indexOf(captureKey(tensor))));
     return b.finish(b.inline(graph, [...params, ...bound]));
   });
   return { regions, captured: tensors };
+}
+
+/**
+ * The body of a loop. Where a carry comes to vary over more axes of a mesh than it did at first, the body is recorded once more, so that
+ * derivatives inside of it know.
+ */
+function traceBody(
+  name: string,
+  carries: readonly TraceParam[],
+  rows: readonly TraceParam[],
+  fn: (params: readonly Tensor[]) => readonly Tensor[],
+): TracedGraph {
+  for (let now = carries; ; ) {
+    const body = traceGraph(name, [INDEX_PARAM, ...now, ...rows], fn);
+    const next = now.map((param, i) => ({ ...param, type: overBoth(param.type, at(body.graph.results, i).type) }));
+    if (next.every(({ type }, i) => type.varies === now[i]?.type.varies)) return body;
+    now = next;
+  }
 }
 
 /** A node in a trace; outside it runs at once. */
@@ -125,7 +142,7 @@ function applyRegions<A>(
   if (trace) return trace.record(op, inputs, attrs, { regions });
   inputs.forEach(requireActive);
   const b = new Build(op.name);
-  const params = inputs.map((tensor) => b.param(typeOf(tensor)));
+  const params = inputs.map((tensor) => b.param(tensorTypeOf(tensor)));
   return applyGraph(b.finish(b.callAll(op, params, attrs, { regions })), inputs);
 }
 
@@ -142,7 +159,7 @@ export function applyGated(
   const { regions, captured } = closed([
     traceGraph(
       "gated",
-      inputs.map((input) => ({ type: typeOf(input), name: "x" })),
+      inputs.map((input) => ({ type: tensorTypeOf(input), name: "x" })),
       fn,
     ),
   ]);
@@ -243,7 +260,7 @@ function scanAs<S extends Tree, X extends Tree | null, Y extends Tree>(
   const rows = rowParamsOf(stacks);
   const count = state.leaves.length;
   let made: Flat | undefined;
-  const body = traceGraph("body", [INDEX_PARAM, ...paramsOf(state), ...rows], ([i, ...params]) => {
+  const body = traceBody("body", paramsOf(state), rows, ([i, ...params]) => {
     const own = unflatten(state.def, params.slice(0, count)) as S;
     const row = (xs === null ? null : unflatten(stacks.def, params.slice(count))) as X;
     const pair: unknown = fn(own, row, i as Tensor);
@@ -357,7 +374,7 @@ export function whileLoop<S extends Tree = Tensor>(
   const holds = traceGraph("test", paramsOf(state), (params) => [
     truth("whileLoop: the test's result", test(own(params))),
   ]);
-  const body = traceGraph("body", [INDEX_PARAM, ...paramsOf(state)], ([i, ...params]) =>
+  const body = traceBody("body", paramsOf(state), [], ([i, ...params]) =>
     sameState("whileLoop", state, fn(own(params), i as Tensor)),
   );
   const { regions, captured } = closed([holds, body]);
@@ -376,8 +393,8 @@ function requireAgreement(name: string, [a, b]: readonly [string, string], first
     fail("InvalidTree", summary, "all branches must return the same structure");
   }
   other.leaves.forEach((leaf, i) => {
-    const wanted = typeOf(at(first.leaves, i));
-    if (sameType(typeOf(leaf), wanted)) return;
+    const wanted = tensorTypeOf(at(first.leaves, i));
+    if (sameType(tensorTypeOf(leaf), wanted)) return;
     const path = at(first.paths, i);
     const summary = `${name}: ${a} returns ${typeText(wanted)} for ${path}, ${b} ${typeText(leaf)}`;
     fail(mismatch(leaf, wanted), summary, "all branches must return the same types: cast or reshape one of them");

@@ -14,7 +14,7 @@ import { call, customJvp as customJvpOp, customVjp as customVjpOp } from "../ops
 import { fullLike } from "../ops/create.ts";
 import { fail, requireFunction } from "../trace/arguments.ts";
 import { type AnyFunction, traceFlat } from "../trace/function.ts";
-import type { Tensor } from "../trace/tensor.ts";
+import { type Tensor, tensorTypeOf } from "../trace/tensor.ts";
 import { currentTrace, type TracedGraph, traceGraph } from "../trace/trace.ts";
 import { flattenLike, leafCount, type Tree, type TreeDef, treeKey, unflatten } from "../trace/tree.ts";
 import { type Bound, bind } from "./grad.ts";
@@ -124,7 +124,7 @@ function traceBackward(
 
 /** The node's inputs are those of forward, then what backward captured, which forward hands through among the saved. */
 function vjpRegions(forward: Graph, results: number, backward: TracedGraph): readonly [Graph, Graph] {
-  const captured = tensorsOf(backward).map((tensor) => tensorType(tensor.dtype, tensor.shape));
+  const captured = tensorsOf(backward).map(tensorTypeOf);
   const f = new Build(forward.name);
   const inputs = forward.params.map((param) => f.param(param.type, param.name));
   const handed = captured.map((type) => f.param(type, "captured"));
@@ -237,7 +237,7 @@ function traceTangent(bound: Bound, rule: (primals: never, tangents: never) => u
 /** The node's inputs are those of the body, then what the rule captured; their tangents are not read. */
 function jvpRegions(bound: Bound, rule: TracedGraph): readonly [Graph, Graph] {
   const { graph, leaves } = bound.traced;
-  const captured = tensorsOf(rule).map((tensor) => tensorType(tensor.dtype, tensor.shape));
+  const captured = tensorsOf(rule).map(tensorTypeOf);
   const f = new Build(graph.name);
   const inputs = graph.params.map((param) => f.param(param.type, param.name));
   for (const type of captured) f.param(type, "captured");

@@ -9,7 +9,7 @@ import { batch } from "../batching/batch.ts";
 import { loopSupport } from "../compiler/loops.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph, Value } from "../ir/graph.ts";
-import { tensorType, typeText } from "../ir/type.ts";
+import { tensorType, typeText, withShape } from "../ir/type.ts";
 import { movedAxis, repeated } from "../ops/batch.ts";
 import { fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { type AnyFunction, type FlatArguments, flattenArguments, traceFlat } from "../trace/function.ts";
@@ -125,7 +125,7 @@ export function vmap<Args extends readonly Tree[] = Tensor[], R extends Tree = T
       const { type, axis } = leaf;
       if (axis === null) return at(flat.leaves, i);
       const place = placeOf(leaf, axis);
-      return { ...at(flat.leaves, i), type: tensorType(type.dtype, type.shape.toSpliced(place, 1)) };
+      return { ...at(flat.leaves, i), type: withShape(type, type.shape.toSpliced(place, 1)) };
     });
     const sample = (i: number): Tensor | null => {
       const leaf = at(leaves, i);

@@ -10,7 +10,7 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
 import type { RegionRule } from "../ir/op.ts";
 import { isFloat } from "../kernel/dtype.ts";
-import { full, fullLike } from "../ops/create.ts";
+import { full, fullAttrs, fullLike } from "../ops/create.ts";
 import { activeInputs, usefulNodes } from "./activity.ts";
 import { type Pushed, pushControl, type Transformed } from "./jvp-control.ts";
 import { pushforwardOfNode } from "./local.ts";
@@ -170,7 +170,7 @@ class Forward {
     const tangentOf = results.map((value) => {
       if (!isFloat(value.type.dtype)) return null;
       let tangent = this.#tangents.get(value);
-      if (!tangent && allResults) tangent = b.call(full, [], { ...value.type, value: 0 }, { name: tangentName(value) });
+      if (!tangent && allResults) tangent = b.call(full, [], fullAttrs(value.type, 0), { name: tangentName(value) });
       return tangent ? tangents.push(tangent) - 1 : null;
     });
     return { graph: b.finish([...results, ...tangents]), tangentOf };

@@ -21,7 +21,7 @@ import { Build } from "../ir/build.ts";
 import type { Loop } from "../ir/control.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
-import { full } from "../ops/create.ts";
+import { full, fullAttrs } from "../ops/create.ts";
 import { scan, type WhileAttrs } from "../ops/loops.ts";
 import { INDEX, stackType } from "../ops/region-checks.ts";
 import { NOT_RECORDED, rewind } from "../ops/rewind.ts";
@@ -37,7 +37,7 @@ interface ActiveLoop {
   readonly results: readonly boolean[];
 }
 
-const minusZero = (b: Build, like: Value): Value => b.call(full, [], { ...like.type, value: -0 });
+const minusZero = (b: Build, like: Value): Value => b.call(full, [], fullAttrs(like.type, -0));
 const isFirst = (values: readonly Value[], i: number): boolean => values.indexOf(at(values, i)) === i;
 const seedsOf = (some: readonly boolean[]): readonly Seed[] => some.map((one) => (one ? "param" : "zero"));
 

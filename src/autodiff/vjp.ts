@@ -23,7 +23,7 @@ import { newValue } from "../ir/graph.ts";
 import { cotangentWithin } from "../ir/label.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { broadcast } from "../ops/broadcast.ts";
-import { full, fullLike } from "../ops/create.ts";
+import { full, fullAttrs, fullLike } from "../ops/create.ts";
 import { reshape } from "../ops/movement.ts";
 import type { RewindAttrs } from "../ops/rewind.ts";
 import { where as select } from "../ops/select.ts";
@@ -371,7 +371,7 @@ class Reverse {
       const seed = seeds[i] ?? "param";
       if (!isFloat(value.type.dtype) || seed === "zero") return null;
       const name = hintOf(value, "result");
-      const ct = seed === "param" ? b.param(value.type, name) : b.call(full, [], { ...value.type, value: 1 }, { name });
+      const ct = seed === "param" ? b.param(value.type, name) : b.call(full, [], fullAttrs(value.type, 1), { name });
       if (this.isActive(value)) cts.add(value, ct);
       return seed === "param" ? ct : null;
     });
@@ -396,7 +396,7 @@ export function vjp(graph: Graph, active: readonly boolean[], seeds: readonly Se
   const { b, params, results, cotangents } = jointOf(graph, { active, seeds });
   const made = params.flatMap((param, i) => {
     if (!active[i] || !isFloat(param.type.dtype)) return [];
-    return [cotangents[i] ?? b.call(full, [], { ...param.type, value: 0 }, { name: hintOf(param, "param") })];
+    return [cotangents[i] ?? b.call(full, [], fullAttrs(param.type, 0), { name: hintOf(param, "param") })];
   });
   return b.finish([...results, ...made]);
 }

@@ -27,6 +27,7 @@ export type ErrorCode =
   | "PlanInfeasible"
   | "PoolExhausted"
   | "TargetUnsupported"
+  | "VarianceMismatch"
   | "StorageError"
   | "InvalidFile"
   | "UnknownProgram"

@@ -12,7 +12,7 @@ import { Build } from "../ir/build.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
 import type { RegionRule } from "../ir/op.ts";
-import { byteLength, tensorType } from "../ir/type.ts";
+import { byteLength, withShape } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { sum } from "../ops/broadcast.ts";
 import { full } from "../ops/create.ts";
@@ -122,7 +122,9 @@ function byRule({ b, node, batched, size }: NodeSite): Batched | null {
 
 /** Of no elements: nothing is computed. */
 function ofNothing({ b, node }: NodeSite): Batched {
-  const values = node.outputs.map(({ type }) => b.call(full, [], { ...type, shape: [0, ...type.shape], value: 0 }));
+  const values = node.outputs.map(({ type: { dtype, shape } }) =>
+    b.call(full, [], { dtype, shape: [0, ...shape], value: 0 }),
+  );
   return { values, batched: all(values) };
 }
 
@@ -145,8 +147,8 @@ export function batch(
   const now = new Map<Value, Value>();
   const varying = new Set<Value>();
   graph.params.forEach((param, i) => {
-    const { dtype, shape } = param.type;
-    const value = b.param(marked[i] ? tensorType(dtype, [size, ...shape]) : param.type, param.name);
+    const { type } = param;
+    const value = b.param(marked[i] ? withShape(type, [size, ...type.shape]) : type, param.name);
     now.set(param, value);
     if (marked[i]) varying.add(value);
   });

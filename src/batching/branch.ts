@@ -5,7 +5,7 @@
 import { at } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
 import type { Graph, Value } from "../ir/graph.ts";
-import { full } from "../ops/create.ts";
+import { full, fullAttrs } from "../ops/create.ts";
 import { apply } from "../ops/define.ts";
 import { eq, ge, le } from "../ops/elementwise.ts";
 import { type CastAttrs, cast } from "../ops/select.ts";
@@ -28,7 +28,7 @@ function oneBranch({ b, node, batched, batch }: NodeSite): Batched {
 function chosen(b: Build, index: Value, regions: readonly Graph[]): readonly Value[] {
   const number = b.call<CastAttrs>(cast, [index], { dtype: "i32" });
   return regions.map((_, k) => {
-    const own = b.call(full, [], { ...number.type, value: k });
+    const own = b.call(full, [], fullAttrs(number.type, k));
     if (k === 0) return apply(b, le, number, own);
     return apply(b, k === regions.length - 1 ? ge : eq, number, own);
   });

@@ -19,7 +19,7 @@ import type { Attrs } from "../ir/op.ts";
 import { tensorType } from "../ir/type.ts";
 import { movedAxis } from "../ops/batch.ts";
 import { broadcast } from "../ops/broadcast.ts";
-import { full } from "../ops/create.ts";
+import { full, fullAttrs } from "../ops/create.ts";
 import { apply } from "../ops/define.ts";
 import { add, and, lt } from "../ops/elementwise.ts";
 import { any, reduceMax } from "../ops/reduce.ts";
@@ -208,7 +208,7 @@ function untilAllDone(loop: BatchedLoop, carries: number): readonly [Graph, Grap
   const results = maskedResults(s, goesOn, { region: body, params, batched, first: 1, carries });
   const next = results.slice(0, carries);
   const stillGoes = apply(s, and, goesOn, at(s.inline(test, [...next, ...consts]), 0));
-  const after = apply(s, add, forEach(s, i as Value, size), s.call(full, [], { ...countType, value: 1 }));
+  const after = apply(s, add, forEach(s, i as Value, size), s.call(full, [], fullAttrs(countType, 1)));
   const step = s.finish([...next, stillGoes, choose(s, goesOn, after, n), ...results.slice(carries)]);
   return [isAny, step];
 }

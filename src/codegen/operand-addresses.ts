@@ -56,6 +56,7 @@ export function addressesOf(nest: Nest): readonly OperandAddress[] {
   if (hasTiles && nest.scratch !== undefined) add(nest.scratch, 0);
   if (nest.kind === "scatter") add(nest.operand, nest.index.offset);
   if (nest.kind === "shuffle") add(nest.operand, 0);
+  if (nest.kind === "collective") add(nest.to, 0);
   if (nest.kind === "map" && nest.skipIfAliased) for (const operand of nest.skipIfAliased) add(operand, 0);
   return [...addresses.values()];
 }

@@ -60,6 +60,7 @@ export function workOf(nest: Nest): number {
       return size * product([...nest.loops, nest.along]);
     case "contract":
       return size * product([...nest.batch, nest.rows, nest.cols, nest.depth]);
+    case "collective":
     case "shuffle":
       return size * nest.along.extent;
     case "sort":

@@ -61,6 +61,8 @@ export class ProgramPlans {
   #isKept = false;
   /** Whether the one that came from there was made for this request, by another process. */
   #isNew = false;
+  /** Plans from the cache, with collectives in flight. */
+  readonly #overlapped = new WeakSet<Candidate<PlannedProgram>>();
 
   constructor(
     source: SourceProgram,
@@ -91,6 +93,16 @@ export class ProgramPlans {
    * moved to its other memory where it has one, and recomputed otherwise.
    */
   choose(memory: MemoryRequest = this.#tools.request.memory): Candidate<PlannedProgram> {
+    const chosen = this.#chosen(memory);
+    const { capacity } = arenaSpace(this.#tools.assembler.target);
+    const overlapped = this.#tools.host.overlappedPlan?.(chosen, memory.budgetBytes ?? capacity, this.#tools);
+    if (!overlapped || overlapped === chosen) return chosen;
+    if (this.isCached(chosen)) this.#overlapped.add(overlapped);
+    return overlapped;
+  }
+
+  /** With every collective done when its step is. */
+  #chosen(memory: MemoryRequest): Candidate<PlannedProgram> {
     if (memory.spill && memory.budgetBytes !== undefined) return this.#spilled(memory, memory.budgetBytes);
     const { capacity } = arenaSpace(this.#tools.assembler.target);
     const budgetBytes = Math.min(memory.budgetBytes ?? capacity, capacity);
@@ -164,7 +176,7 @@ export class ProgramPlans {
 
   /** Whether a plan that was chosen came from the cache. */
   isCached(chosen: Candidate<PlannedProgram>): boolean {
-    return this.#restored?.chosen === chosen && !this.#isNew;
+    return this.#overlapped.has(chosen) || (this.#restored?.chosen === chosen && !this.#isNew);
   }
 
   /**

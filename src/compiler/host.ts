@@ -5,6 +5,7 @@
 import type { ExactPlanner } from "../plan/recompute/solver.ts";
 import type { TargetDescription } from "../target/description.ts";
 import type { LoopSupport } from "./loops.ts";
+import type { OverlappedPlan } from "./overlap.ts";
 import type { PlanStore } from "./plan-cache.ts";
 import type { PlanRequest, SourceProgram } from "./request.ts";
 import type { SpilledPlan } from "./spill.ts";
@@ -23,6 +24,8 @@ export interface PlannerHost {
   readonly findSolver: () => ExactPlanner | undefined;
   /** Plans with a file as second memory (spill.ts), where there are files. */
   readonly spilledPlan?: SpilledPlan;
+  /** Plans with collectives in flight while other steps run (overlap.ts), where there are other processes. */
+  readonly overlappedPlan?: OverlappedPlan;
 }
 
 /** With what plans programs. */

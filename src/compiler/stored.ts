@@ -19,7 +19,7 @@ import type { Planner, PlannerHost, PlanningHost } from "./host.ts";
 import type { LoopSupport } from "./loops.ts";
 import { TargetCosts } from "./node-costs.ts";
 import { asksNothing, type PlanRequest, type SourceProgram } from "./request.ts";
-import { requireTypes } from "./types.ts";
+import { requireCollectives, requireTypes } from "./types.ts";
 
 /** A placed program, and the figures of the plans that it was chosen from. */
 export interface ChosenProgram extends PlacedProgram {
@@ -50,6 +50,7 @@ export function storedPlans(graph: Graph, tools: PlanTools): StoredPlans {
   const { passes, validate } = request;
   const cleaned = runPasses(graph, passes ?? pipeline, { verify: validate });
   requireTypes(cleaned, assembler.target, assembler.lower);
+  requireCollectives(cleaned, assembler.target);
   let named = 0;
   const rewound = passes || !loops ? cleaned : loops.rewindLoops(cleaned, loops.userDecisions, () => named++);
   const written = passes ? cleaned : smallerResiduals.run(rewound);
@@ -114,7 +115,8 @@ export const storedPlanner: Planner = {
       const summary = `${asked} needs the planner of budgets, which is not imported`;
       throw new TidemarkError("InvalidArgument", summary, { help: BUDGET_HELP });
     }
-    const { asWritten, baseline } = storedPlans(source.graph, planTools(source, target, request, host));
+    const tools = planTools(source, target, request, host);
+    const { asWritten, baseline } = storedPlans(source.graph, tools);
     const { arenaBytes, predictedMs } = baseline;
     const { capacity } = arenaSpace(target);
     if (asWritten.arenaBytes > capacity) {
@@ -123,6 +125,7 @@ export const storedPlanner: Planner = {
     }
     withinBudget(asWritten.result.plan, Number.POSITIVE_INFINITY);
     const planMs = performance.now() - started;
-    return placedPlan(asWritten, { storeAll: { arenaBytes, predictedMs }, planCached: false, planMs });
+    const chosen = tools.host.overlappedPlan?.(asWritten, capacity, tools) ?? asWritten;
+    return placedPlan(chosen, { storeAll: { arenaBytes, predictedMs }, planCached: false, planMs });
   },
 };

@@ -32,6 +32,13 @@ export function requireTypes(graph: Graph, target: TargetDescription, lower: (no
   throw new TidemarkError("TargetUnsupported", summary, { help });
 }
 
+/** Throws `TargetUnsupported` with every exchange of several devices, for a target that has no communicator. */
+export function requireCollectives(graph: Graph, { name, collectives }: TargetDescription): void {
+  if (collectives) return;
+  const first = [...allNodes(graph)].find(({ op }) => op.facts?.collective);
+  first?.op.facts?.collective?.rules.refuse(graph, name);
+}
+
 const isKernel = ({ op }: Node): boolean =>
   op.alias === null && op.lower.kind !== "region" && op.lower.kind !== "control";
 

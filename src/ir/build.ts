@@ -8,6 +8,7 @@ import type { Graph, Node, Phase, Value } from "./graph.ts";
 import { newValue } from "./graph.ts";
 import type { AnyOp, Attrs, OpDef } from "./op.ts";
 import { elementsOf, MOST_ELEMENTS, type TensorType, typeText } from "./type.ts";
+import { rulesFor, type VaryingSite } from "./variance.ts";
 
 export interface NodeOptions {
   readonly name?: string | undefined;
@@ -24,6 +25,15 @@ function requireAddressable(name: string, type: TensorType): void {
   throw new TidemarkError("ShapeMismatch", `${name}: ${typeText(type)} would have ${grouped(elements)} elements`, {
     help: `a tensor has at most ${grouped(MOST_ELEMENTS)}; work on parts of it`,
   });
+}
+
+/** A graph for inputs that vary over other axes than its parameters do; null where they agree. */
+function reboundTo(graph: Graph, inputs: readonly Value[]): Graph | null {
+  const rules = rulesFor(graph.params, []) ?? rulesFor(inputs, []);
+  const types = inputs.map(({ type }) => type);
+  return rules && graph.params.some(({ type }, i) => type.varies?.over.join() !== types[i]?.varies?.over.join())
+    ? rules.rebound(graph, types)
+    : null;
 }
 
 export class Build {
@@ -58,20 +68,15 @@ export class Build {
   }
 
   /** Appends a node and returns all its results. */
-  callAll<A>(op: OpDef<A>, inputs: readonly Value[], attrs: A, options: NodeOptions = {}): readonly Value[] {
+  callAll<A>(op: OpDef<A>, given: readonly Value[], attrs: A, options: NodeOptions = {}): readonly Value[] {
     const where = options.where ?? this.where;
-    const regions = options.regions ?? [];
-    let types: readonly TensorType[];
-    try {
-      types = op.infer(
-        inputs.map((v) => v.type),
-        attrs,
-        regions,
-      );
-      for (const type of types) requireAddressable(op.name, type);
-    } catch (error) {
-      throw withLocation(error, where);
-    }
+    const { inputs, regions, types } = this.#typed({
+      op: op as AnyOp,
+      inputs: given,
+      attrs: attrs as Attrs,
+      regions: options.regions ?? [],
+      where,
+    });
     const outputs = types.map((type) => newValue(type, options.name));
     const node: Node = {
       op: op as AnyOp,
@@ -87,6 +92,27 @@ export class Build {
     };
     this.append(node);
     return outputs;
+  }
+
+  /** The application with types of its results; what varies over a mesh is made to fit. */
+  #typed(
+    given: VaryingSite & { readonly where: string | undefined },
+  ): VaryingSite & { readonly types: readonly TensorType[] } {
+    const rules = rulesFor(given.inputs, given.regions);
+    try {
+      const site = rules?.fitted(this, given) ?? given;
+      const { op, inputs, attrs, regions } = site;
+      const inferred = op.infer(
+        inputs.map((v) => v.type),
+        attrs,
+        regions,
+      );
+      const types = rules?.results(site, inferred) ?? inferred;
+      for (const type of types) requireAddressable(op.name, type);
+      return { ...site, types };
+    } catch (error) {
+      throw withLocation(error, given.where);
+    }
   }
 
   /** Appends a finished node as it is. */
@@ -111,6 +137,8 @@ export class Build {
 
   /** `inline` for a graph without other users: its values and most of its nodes are reused. */
   absorb(graph: Graph, inputs: readonly Value[], where: string | undefined): readonly Value[] {
+    const other = reboundTo(graph, inputs);
+    if (other) return this.inline(other, inputs, { where });
     const bound = new Map(graph.params.map((param, i) => [param, inputs[i] ?? param]));
     const resolve = (value: Value): Value => bound.get(value) ?? value;
     for (const node of graph.nodes) {
@@ -121,7 +149,8 @@ export class Build {
   }
 
   /** Appends a graph's nodes with its parameters bound to `inputs`; returns what its results became. */
-  inline(graph: Graph, inputs: readonly Value[], override: NodeOptions = {}): readonly Value[] {
+  inline(given: Graph, inputs: readonly Value[], override: NodeOptions = {}): readonly Value[] {
+    const graph = reboundTo(given, inputs) ?? given;
     const map = new Map<Value, Value>();
     graph.params.forEach((param, i) => {
       const input = inputs[i];

@@ -7,7 +7,7 @@ import { TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import { isFloat, storedNumber } from "../kernel/dtype.ts";
 import type { Graph, Node, Value } from "./graph.ts";
-import type { Reference } from "./op.ts";
+import type { EvaluateContext, Reference } from "./op.ts";
 import { namer, nodeText } from "./print.ts";
 import { elementsOf, typeText } from "./type.ts";
 
@@ -52,14 +52,19 @@ function lastUses(graph: Graph): Map<Value, number> {
   return last;
 }
 
-function evaluateNode(node: Node, inputs: readonly Reference[], options: EvaluateOptions): readonly Reference[] {
+/** The results of a node by its own meaning. */
+export function applied(
+  node: Node,
+  inputs: readonly Reference[],
+  run: EvaluateContext<unknown>["run"],
+): readonly Reference[] {
   return node.op.evaluate({
     inputs,
     inTypes: node.inputs.map((v) => v.type),
     outTypes: node.outputs.map((v) => v.type),
     attrs: node.attrs,
     regions: node.regions,
-    run: (region, regionInputs) => evaluate(region, regionInputs, options),
+    run,
   });
 }
 
@@ -69,6 +74,18 @@ export function evaluate(
   inputs: readonly Reference[],
   options: EvaluateOptions = {},
 ): readonly Reference[] {
+  const apply = (node: Node, own: readonly Reference[]): readonly Reference[] =>
+    applied(node, own, (region, given) => evaluateWith(apply, region, given, options));
+  return evaluateWith(apply, graph, inputs, options);
+}
+
+/** The same with another meaning of single nodes. */
+export function evaluateWith(
+  apply: (node: Node, inputs: readonly Reference[]) => readonly Reference[],
+  graph: Graph,
+  inputs: readonly Reference[],
+  options: EvaluateOptions,
+): readonly Reference[] {
   const data = bindInputs(graph, inputs, options);
   const last = lastUses(graph);
   const read = (value: Value): Reference => {
@@ -77,7 +94,7 @@ export function evaluate(
     return found;
   };
   graph.nodes.forEach((node, step) => {
-    const results = evaluateNode(node, node.inputs.map(read), options);
+    const results = apply(node, node.inputs.map(read));
     node.outputs.forEach((output, i) => {
       const result = results[i];
       const expected = elementsOf(output.type.shape);

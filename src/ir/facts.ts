@@ -3,11 +3,15 @@
  * operation without facts.
  */
 
+import type { CollectiveKind } from "../kernel/collective.ts";
+import type { DeviceGroup } from "../kernel/device-group.ts";
 import type { DType } from "../kernel/dtype.ts";
+import type { Build } from "./build.ts";
 import type { Node, Value } from "./graph.ts";
-import type { Attrs } from "./op.ts";
+import type { Attrs, Reference } from "./op.ts";
 import type { StripForms } from "./strips.ts";
 import type { Shape, TensorType } from "./type.ts";
+import type { VarianceRules } from "./variance.ts";
 
 export interface OpFacts<A> {
   /** Every element is this number, before it is stored. */
@@ -61,8 +65,23 @@ export interface OpFacts<A> {
    * reads: for comparisons of memory (tape/account.ts).
    */
   readonly torchReads?: readonly (readonly number[])[];
+  /** It connects the devices of a mesh, or marks over which axes a value varies. */
+  readonly collective?: CollectiveFact<A>;
   /** How it acts on strips of rows; operations on elements need not say. */
   readonly strips?: StripForms<A>;
+}
+
+/** An exchange between the devices of a group, or an identity that only says over which axes its result varies. */
+export interface CollectiveFact<A> {
+  readonly what: CollectiveKind | "mark";
+  group(attrs: A): DeviceGroup;
+  /** Of an operand and a result: the axes it varies over, given those of the operand; results that vary over none have []. */
+  varies(over: readonly string[], attrs: A): readonly string[];
+  /** What all devices of a group get, given what all of them have, in the order of the group; in doubles. */
+  exchanged(inputs: readonly (readonly Reference[])[], attrs: A): readonly Reference[];
+  /** The same in nodes that add up in the order of ranks. */
+  ordered?(b: Build, inputs: readonly Value[], attrs: A): Value;
+  readonly rules: VarianceRules;
 }
 
 /** A value kept in few bits. */

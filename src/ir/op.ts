@@ -257,7 +257,12 @@ export type Lowering<A> =
   /** Of each row of the only input along an axis, the numbers of the elements in order; the result has the first of them. */
   | { readonly kind: "sort"; readonly axis: (attrs: A) => number; readonly descending: (attrs: A) => boolean }
   /** Maps one after the other, which the operation makes itself: programs that do not use it do not have the code. */
-  | { readonly kind: "nests"; nests(build: KernelBuild, c: LowerContext<A>, threads?: number): readonly Nest[] }
+  | {
+      readonly kind: "nests";
+      /** It reads its inputs where they are stored, row after row: nothing is computed in front of it or behind it. */
+      readonly alone?: true;
+      nests(build: KernelBuild, c: LowerContext<A>, threads?: number): readonly Nest[];
+    }
   /** Results: result and logsum, or cotangents of q, k and v. */
   | { readonly kind: "attend"; part(c: LowerContext<A>): AttendPart }
   /**

@@ -10,6 +10,7 @@ import type { Place, Token } from "./lexer.ts";
 import type { AnyOp, Attr, Attrs } from "./op.ts";
 import { type BindingSyntax, type FuncSyntax, type Problem, readModule, type StatementSyntax } from "./syntax.ts";
 import { sameType, type TensorType, typeText } from "./type.ts";
+import { type VarianceRules, varianceProblem } from "./variance.ts";
 
 export interface ParseOptions {
   /** Name of the file, put before places in messages. */
@@ -22,9 +23,11 @@ const SHOWN = 20;
 class Elaboration {
   readonly problems: Problem[] = [];
   readonly #ops: ReadonlyMap<string, AnyOp>;
+  readonly #rules: VarianceRules | undefined;
 
   constructor(ops: readonly AnyOp[]) {
     this.#ops = new Map(ops.map((op) => [op.name, op]));
+    this.#rules = ops.find((op) => op.facts?.collective)?.facts?.collective?.rules;
   }
 
   report(place: Place, message: string): void {
@@ -33,13 +36,31 @@ class Elaboration {
 
   func(syntax: FuncSyntax): Graph {
     const scope = new Map<string, Value>();
-    const params = syntax.params.map((binding) => this.#define(scope, binding));
-    const nodes = syntax.body.flatMap((statement) => this.#statement(scope, statement) ?? []);
+    const params = syntax.params.map((binding) => this.#define(scope, binding, syntax));
+    const nodes = syntax.body.flatMap((statement) => this.#statement(scope, statement, syntax) ?? []);
     const results = syntax.results.flatMap((name) => this.#use(scope, name) ?? []);
     return { name: syntax.name.text, params, nodes, results };
   }
 
-  #define(scope: Map<string, Value>, { name, type }: BindingSyntax): Value {
+  /** The type as it is written, with the axes that it names. */
+  #typeOf({ name, type, over }: BindingSyntax, { mesh = "" }: FuncSyntax): TensorType {
+    if (over.length === 0) return type;
+    try {
+      const made = this.#rules?.typeOver(type, mesh, over);
+      if (made?.varies?.over.length === over.length) return made;
+    } catch (error) {
+      if (!(error instanceof TidemarkError)) throw error;
+    }
+    this.report(
+      name,
+      `${name.text} varies over ${over.join(", ")}, the mesh of the function is ${JSON.stringify(mesh)}`,
+    );
+    return type;
+  }
+
+  #define(scope: Map<string, Value>, binding: BindingSyntax, func: FuncSyntax): Value {
+    const { name } = binding;
+    const type = this.#typeOf(binding, func);
     if (scope.has(name.text)) this.report(name, `${name.text} is defined twice`);
     const value = newValue(type, name.text);
     scope.set(name.text, value);
@@ -63,7 +84,7 @@ class Elaboration {
     return this.problems.length === before ? withDefaults(op, given) : undefined;
   }
 
-  #statement(scope: Map<string, Value>, syntax: StatementSyntax): Node | undefined {
+  #statement(scope: Map<string, Value>, syntax: StatementSyntax, func: FuncSyntax): Node | undefined {
     const before = this.problems.length;
     const op = this.#ops.get(syntax.op.text);
     if (!op) this.report(syntax.op, `unknown operation ${syntax.op.text}`);
@@ -79,9 +100,13 @@ class Elaboration {
         ),
       );
     }
-    const outputs = syntax.results.map((binding) => this.#define(scope, binding));
+    const outputs = syntax.results.map((binding) => this.#define(scope, binding, func));
     if (!op || !attrs) return undefined;
-    return { op, inputs, attrs, outputs, regions, phase: syntax.phase, where: syntax.where, replay: syntax.replay };
+    const { phase, where, replay } = syntax;
+    const node = { op, inputs, attrs, outputs, regions, phase, where, replay };
+    const problem = this.problems.length === before ? varianceProblem(node) : null;
+    if (problem) this.report(syntax.op, `${syntax.op.text} ${problem}`);
+    return node;
   }
 
   #checkTypes(syntax: StatementSyntax, infer: () => readonly TensorType[]): void {

@@ -16,6 +16,7 @@
 import { attrsText } from "./attrs.ts";
 import type { Graph, Node, Phase, Value } from "./graph.ts";
 import { typeText } from "./type.ts";
+import { variance } from "./variance.ts";
 
 export interface PrintOptions {
   /** Append `// model.ts:14` where it is known. */
@@ -86,12 +87,18 @@ export function nodeText(node: Node, nameOf: (value: Value) => string): string {
   return `${node.outputs.map(nameOf).join(", ")} = ${applicationText(node, nameOf)}`;
 }
 
+/** The mesh over which values of a graph vary; those of regions say so themselves. */
+const meshOf = ({ params, nodes }: Graph): string | undefined =>
+  (variance(params) ?? variance(nodes.flatMap(({ outputs }) => outputs)))?.mesh;
+
 function signatureLines(graph: Graph, nameOf: (value: Value) => string): string[] {
   const name = legalName(graph.name) ?? "main";
   const params = graph.params.map((param) => `${nameOf(param)}: ${typeText(param.type)}`);
-  const line = `func ${name}(${params.join(", ")}) {`;
+  const mesh = meshOf(graph);
+  const head = mesh === undefined ? name : `${name} ${JSON.stringify(mesh)} `;
+  const line = `func ${head}(${params.join(", ")}) {`;
   if (line.length <= WIDTH) return [line];
-  return [`func ${name}(`, ...params.map((param, i) => `  ${param}${i < params.length - 1 ? "," : ""}`), ") {"];
+  return [`func ${head}(`, ...params.map((param, i) => `  ${param}${i < params.length - 1 ? "," : ""}`), ") {"];
 }
 
 /** Statements without notes: the columns `name:` and type are aligned over those with one result. */

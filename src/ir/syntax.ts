@@ -17,6 +17,8 @@ export interface Problem extends Place {
 export interface BindingSyntax {
   readonly name: Token;
   readonly type: TensorType;
+  /** Axes that it varies over. */
+  readonly over: readonly string[];
 }
 
 export interface AttrSyntax {
@@ -37,6 +39,8 @@ export interface StatementSyntax {
 
 export interface FuncSyntax {
   readonly name: Token;
+  /** The mesh whose axes its types name. */
+  readonly mesh: string | undefined;
   readonly params: readonly BindingSyntax[];
   readonly body: readonly StatementSyntax[];
   readonly results: readonly Token[];
@@ -149,7 +153,9 @@ function readType(reader: Reader): TensorType {
 function readBinding(reader: Reader): BindingSyntax {
   const name = reader.name("a name");
   reader.punct(":", "and a type after the name");
-  return { name, type: readType(reader) };
+  const type = readType(reader);
+  const over = reader.accept("{") ? reader.list("}", "after the axes", () => reader.name("an axis").text) : [];
+  return { name, type, over };
 }
 
 function readAttr(reader: Reader): Attr {
@@ -226,6 +232,7 @@ function readFunc(reader: Reader, outer: Phase): FuncSyntax {
   if (!reader.isWord("func")) reader.fail('"func"');
   reader.next();
   const name = reader.name("the name of the function");
+  const mesh = reader.peek().kind === "string" ? reader.next().text : undefined;
   reader.punct("(", "after the function's name");
   const params = reader.list(")", "after the parameters", () => readBinding(reader));
   reader.punct("{", "after the parameters");
@@ -252,7 +259,7 @@ function readFunc(reader: Reader, outer: Phase): FuncSyntax {
     while (reader.accept(","));
   }
   reader.punct("}", "after the results");
-  return { name, params, body, results };
+  return { name, mesh, params, body, results };
 }
 
 /** Reads a module of functions; problems are in the order of the text. */

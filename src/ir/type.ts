@@ -1,5 +1,6 @@
 /** @file Tensor types and their text, and small facts about shapes. */
 import { bytesOf, type DType } from "../kernel/dtype.ts";
+import type { Variance } from "./variance.ts";
 
 export type Shape = readonly number[];
 
@@ -8,11 +9,17 @@ export interface TensorType {
   readonly shape: Shape;
   /** Elements from one row, along the last axis, to the next where it is stored; by default rows follow one another. */
   readonly pitch?: number;
+  /** The axes of a mesh of devices that it varies over; equal on all devices where it is not there. */
+  readonly varies?: Variance;
 }
 
 export function tensorType(dtype: DType, shape: Shape): TensorType {
   return { dtype, shape };
 }
+
+/** The type of a value of another shape that varies alike. */
+export const withShape = ({ dtype, varies }: TensorType, shape: Shape): TensorType =>
+  varies ? { dtype, shape, varies } : { dtype, shape };
 
 /** Elements are numbered with 32-bit integers in kernels, whether a tensor is stored or not. */
 export const MOST_ELEMENTS: number = 2 ** 31 - 1;
@@ -44,10 +51,11 @@ export function sameType(a: TensorType, b: TensorType): boolean {
   return a.dtype === b.dtype && sameShape(a.shape, b.shape);
 }
 
-/** `f32[32,128]`, and `f32[32,127:128]` where rows are 128 elements apart. */
-export function typeText({ dtype, shape, pitch }: TensorType): string {
+/** `f32[32,128]`; `f32[32,127:128]` where rows are 128 elements apart; `f32[32,128]{data}` where it varies over an axis of a mesh. */
+export function typeText({ dtype, shape, pitch, varies }: TensorType): string {
   const text = shapeText(shape);
-  return dtype + (pitch === undefined ? text : `${text.slice(0, -1)}:${pitch}]`);
+  const rows = pitch === undefined ? text : `${text.slice(0, -1)}:${pitch}]`;
+  return varies ? `${dtype}${rows}{${varies.over.join()}}` : dtype + rows;
 }
 
 /** `[32,128]`. */

@@ -8,6 +8,7 @@ import { isAttr, NAME } from "./attrs.ts";
 import type { Graph, Node, Value } from "./graph.ts";
 import { namer, nodeText } from "./print.ts";
 import { type Shape, sameType, type TensorType, typeText } from "./type.ts";
+import { varianceProblem } from "./variance.ts";
 
 export interface Violation {
   /** The graph it is in; regions as `outer/inner`. */
@@ -80,6 +81,8 @@ export function violations(graph: Graph, path: string = graph.name): readonly Vi
     if (!Number.isInteger(node.replay) || node.replay < 0)
       report(node, `replay ${node.replay} is not a whole number ≥ 0`);
     for (const message of [...attrViolations(node), ...typeViolations(node, nameOf)]) report(node, message);
+    const problem = varianceProblem(node);
+    if (problem) report(node, problem);
     for (const region of node.regions) found.push(...violations(region, `${path}/${region.name}`));
     for (const output of node.outputs) define(output, node);
   }

@@ -77,8 +77,7 @@ function applyMerge(nest: Nest, loops: readonly LoopVar[], m: Merge): Nest {
 
 function collapseNest(nest: Nest): Nest {
   if (nest.kind === "staged") return { ...nest, body: nest.body.map((map) => collapseNest(map) as MapNest) };
-  if (nest.kind === "contract" || nest.kind === "shuffle" || nest.kind === "attend" || nest.kind === "routine")
-    return nest;
+  if (!("loops" in nest) || nest.kind === "routine") return nest;
   const loops = nest.loops.filter((v) => v.extent !== 1);
   let result: Nest = { ...nest, loops };
   for (let i = loops.length - 2; i >= 0; i--) {

@@ -4,9 +4,11 @@
  *
  * Sums start from +0 in every kind of nest, so a sum of negative zeros is +0.
  */
-import { at, invariant } from "../base/invariant.ts";
+import { at, InternalError, invariant } from "../base/invariant.ts";
 import { attendStages } from "./attend.ts";
 import type { Stage } from "./attend-stages.ts";
+import type { CollectiveNest } from "./collective.ts";
+import { groupSize, groupText } from "./device-group.ts";
 import { elementReader, elementWriter, laneBytes, newElements, type TypedArray } from "./dtype.ts";
 import type { Bound, LoopVar } from "./expr.ts";
 import { counterCell, type Environment, environment, Program } from "./interpret-expr.ts";
@@ -64,6 +66,9 @@ function runNest(nest: Nest, env: Environment): void {
       break;
     case "shuffle":
       runShuffle(nest, env);
+      break;
+    case "collective":
+      runCollective(nest, env);
       break;
     case "sort":
       runSort(nest, env);
@@ -326,6 +331,16 @@ function runShuffle(nest: ShuffleNest, env: Environment): void {
     out[i] = out[j] as number;
     out[j] = moved;
   }
+}
+
+/** On the only device of a group; several devices are evaluated together (ir/evaluate-devices.ts). */
+function runCollective({ what, group, read, to, pairs }: CollectiveNest, env: Environment): void {
+  const size = groupSize(group);
+  if (size !== 1) throw new InternalError(`${what} over ${groupText(group)} on one of ${size} devices`);
+  const target = at(env.buffers, to);
+  const arrives = read !== null && (what !== "permute" || pairs.length > 0);
+  if (arrives) target.set(at(env.buffers, read.operand) as never);
+  else target.fill(0 as never);
 }
 
 function runSort({ loops, along, rank, keys, stores }: SortNest, env: Environment): void {

@@ -13,6 +13,7 @@
  *   staged    for units: maps one after the other, over operands and a tile of the unit's own
  *   attend    softmax(scores of queries and keys) · values, or its derivatives, block by block (attend.ts)
  *   routine   for loops: steps one after the other (routine.ts)
+ *   collective  exchange with the devices of a group (collective.ts)
  *
  * All stores of one iteration happen after all its loads, so an operand that is read only at the element being stored may
  * be overwritten in place.
@@ -23,6 +24,7 @@
  * order.
  */
 
+import type { CollectiveNest } from "./collective.ts";
 import {
   type Accumulator,
   type DType,
@@ -273,6 +275,7 @@ export interface RoutineNest extends Workspaced {
 }
 
 export type Nest =
+  | CollectiveNest
   | MapNest
   | ReduceNest
   | ScanNest
@@ -398,6 +401,8 @@ export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; read
       };
     case "shuffle":
       return { atStore: [], elsewhere: [nest.bits] };
+    case "collective":
+      return { atStore: [], elsewhere: nest.read ? [nest.read] : [] };
     case "sort":
       return { atStore: [], elsewhere: [...nest.keys, ...nest.stores.map((s) => s.value)] };
     case "staged": {
@@ -425,6 +430,8 @@ export function nestExprs(nest: Nest): { readonly atStore: readonly Expr[]; read
 export function inPlacePairs(kernel: Kernel): readonly (readonly [number, number])[] {
   const [first, ...rest] = kernel.nests;
   if (!first) return [];
+  if (first.kind === "collective")
+    return first.what === "all_reduce" && first.read ? [[first.read.operand, first.to]] : [];
   const copied = first.kind === "map" ? first.skipIfAliased : undefined;
   const later = rest.map((nest) => ({ nest, reads: readsOf(nest) }));
   return pairsOf(first, readsOf(first), kernel.operands).filter(([from, to]) => {

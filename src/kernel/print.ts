@@ -199,6 +199,9 @@ function writeNest(nest: Exclude<Nest, RoutineNest>, p: Printer): void {
       p.lines.push(`  shuffle ${loopsText([nest.along])}`);
       p.lines.push(`    ${p.expr(nest.bits)} → ${p.operand(nest.operand)}`);
       return;
+    case "collective":
+      p.lines.push(`  ${nest.text}: ${nest.read ? p.operand(nest.read.operand) : ""} → ${p.operand(nest.to)}`);
+      return;
     case "sort":
       p.lines.push(`  sort ${loopsText(nest.loops)} | ${loopsText([nest.along, nest.rank])}`);
       p.lines.push(`    by ${nest.keys.map((key) => p.expr(key)).join(", ")}`);

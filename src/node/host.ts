@@ -6,6 +6,7 @@ import { type Host, plainHost } from "../api/host.ts";
 import { shapeFamilies } from "../api/shape-family.ts";
 import { budgetPlanner } from "../compiler/assemble.ts";
 import { loopSupport } from "../compiler/loops.ts";
+import { overlappedPlan } from "../compiler/overlap.ts";
 import { spilledPlan } from "../compiler/spill.ts";
 import { awaitedTargets } from "../runtime/host.ts";
 import { WebgpuTargets } from "../runtime/webgpu/targets.ts";
@@ -30,6 +31,7 @@ export const nodeHost: Host = {
   startTask: nodeTask,
   settleSpill: spilled,
   spilledPlan,
+  overlappedPlan,
   planStore: withProcess(systemPlanStore()),
   findSolver,
   planner: budgetPlanner,

@@ -6,6 +6,19 @@ import { packBits, unpackBits } from "./bits.ts";
 import { switchOp } from "./branch.ts";
 import { broadcast, sum } from "./broadcast.ts";
 import { dynamicCode, dynamicValue, packCodes, unpackCodes } from "./codes.ts";
+import {
+  allGather,
+  allReduce,
+  allReduceMax,
+  allToAll,
+  broadcastFrom,
+  deviceIndex,
+  permute,
+  reduceScatter,
+  shardIn,
+  shardOut,
+  vary,
+} from "./collective.ts";
 import { concat } from "./concat.ts";
 import { call, customJvp, customVjp, fused, gated } from "./control.ts";
 import { conv, convInput, convWeight } from "./conv.ts";
@@ -263,6 +276,18 @@ export const allOps: readonly AnyOp[] = [
   randomNormal,
   randomBernoulli,
   shuffle,
+  // collective
+  vary,
+  shardIn,
+  shardOut,
+  allReduce,
+  allReduceMax,
+  permute,
+  broadcastFrom,
+  allGather,
+  reduceScatter,
+  allToAll,
+  deviceIndex,
   // control
   call,
   fused,

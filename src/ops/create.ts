@@ -4,7 +4,7 @@ import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
 import type { StripForm } from "../ir/strips.ts";
-import { elementsOf, tensorType } from "../ir/type.ts";
+import { elementsOf, type TensorType, tensorType } from "../ir/type.ts";
 import { type DType, storedNumber, typeOf } from "../kernel/dtype.ts";
 import { constant as constantExpr } from "../kernel/expr.ts";
 import { defineOp, requireAxis } from "./define.ts";
@@ -32,6 +32,9 @@ const madeStrips = (attrs: Pick<FullAttrs, "shape">, not?: number): readonly Str
           },
         ],
   );
+
+/** The attributes of a constant of a type, which is equal on all devices. */
+export const fullAttrs = ({ dtype, shape }: TensorType, value: number): FullAttrs => ({ dtype, shape, value });
 
 /** A tensor of one value throughout. */
 export const full: OpDef<FullAttrs> = defineOp<FullAttrs>({
@@ -93,7 +96,7 @@ export const iota: OpDef<IotaAttrs> = defineOp<IotaAttrs>({
 
 /** A constant with the type of another value. */
 export function fullLike(b: Build, like: Value, value: number): Value {
-  return b.call(full, [], { dtype: like.type.dtype, shape: like.type.shape, value });
+  return b.call(full, [], fullAttrs(like.type, value));
 }
 
 /** The number that every element of a value is, as its type holds it, when `full` made it. For simplifications. */

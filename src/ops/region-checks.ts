@@ -3,7 +3,7 @@ import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import type { Graph, Value } from "../ir/graph.ts";
 import type { Reference } from "../ir/op.ts";
-import { elementsOf, sameType, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { elementsOf, sameType, type TensorType, tensorType, typeText, withShape } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
 
 export const typesOf = (values: readonly Value[]): readonly TensorType[] => values.map((value) => value.type);
@@ -36,12 +36,12 @@ export const TRUTH: TensorType = tensorType("bool", []);
 
 /** One row of a stack. */
 export function rowType(name: string, stack: TensorType, length: number): TensorType {
-  if (stack.shape[0] === length) return tensorType(stack.dtype, stack.shape.slice(1));
+  if (stack.shape[0] === length) return withShape(stack, stack.shape.slice(1));
   throw new TidemarkError("InvalidGraph", `${name}: ${typeText(stack)} has no leading axis of length ${length}`);
 }
 
 /** `length` rows. */
-export const stackType = (row: TensorType, length: number): TensorType => tensorType(row.dtype, [length, ...row.shape]);
+export const stackType = (row: TensorType, length: number): TensorType => withShape(row, [length, ...row.shape]);
 
 /** Row `i` of a stack of `rows`. */
 export function rowOf(stack: Reference, i: number, rows: number): Reference {

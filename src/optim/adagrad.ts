@@ -65,5 +65,9 @@ export function adagrad(options: AdagradOptions = {}): Optimizer {
       return { param: leaf.param.add(neg(step)), slots: { squares } };
     },
   };
-  return optimizer({ name: "adagrad", slots: { squares: initial }, scalars, update, rows }, lr, options);
+  return optimizer(
+    { name: "adagrad", perElement: true, slots: { squares: initial }, scalars, update, rows },
+    lr,
+    options,
+  );
 }

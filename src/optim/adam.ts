@@ -109,6 +109,7 @@ function adamRule(name: string, options: AdamOptions, decoupled: boolean): Rule<
   };
   return {
     name,
+    perElement: true,
     rows,
     slots: { m: 0, v: 0 },
     scalars: (rate, t) => adamScalars(settings, rate, t),

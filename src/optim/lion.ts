@@ -41,5 +41,5 @@ export function lion(options: LionOptions = {}): Optimizer {
     const m = add(mul(past, beta2), mul(leaf.grad, 1 - beta2));
     return { param: sub(shrunk(leaf, rate, options), mul(direction, rate)), slots: { m } };
   };
-  return optimizer({ name: "lion", slots: { m: 0 }, scalars: (rate) => rate, update }, lr, options);
+  return optimizer({ name: "lion", perElement: true, slots: { m: 0 }, scalars: (rate) => rate, update }, lr, options);
 }

@@ -30,6 +30,8 @@ export interface OptimizerState<P extends Tree = Tree> {
 }
 
 export interface Optimizer {
+  /** Each element of a parameter is updated from its own gradient and slots alone: so may parts of it be, on several devices. */
+  readonly perElement?: boolean;
   /** The state before the first update, with these parameters. */
   init<P extends Tree>(params: P): OptimizerState<P>;
   /** The state after one update. */
@@ -110,6 +112,8 @@ export interface UpdatedLeaf {
 /** How one kind of optimizer updates one parameter. `C`: scalars that are the same for all parameters of a type. */
 export interface Rule<C> {
   readonly name: string;
+  /** See `Optimizer`. */
+  readonly perElement?: true;
   /** Names of the slots, with their initial values. */
   readonly slots: Readonly<Record<string, number>>;
   /** The type of a parameter's slot; by default that of the parameter. */
@@ -250,6 +254,7 @@ export function optimizer<C>(rule: Rule<C>, lr: LearningRate, { clip, trains }: 
   }
 
   return {
+    perElement: rule.perElement === true && !clip,
     init: (params) => {
       const flat = flatten(params, "params");
       requireFloats(rule.name, flat);

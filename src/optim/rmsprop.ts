@@ -74,5 +74,5 @@ export function rmsprop(options: RmspropOptions = {}): Optimizer {
     fail("InvalidArgument", summary, "leave out one of them");
   }
   const slots = { squares: 0, ...(centered ? { mean: 0 } : {}), ...(momentum > 0 ? { velocity: 0 } : {}) };
-  return optimizer({ name: "rmsprop", slots, scalars: (rate) => rate, update, rows }, lr, options);
+  return optimizer({ name: "rmsprop", perElement: true, slots, scalars: (rate) => rate, update, rows }, lr, options);
 }

@@ -72,6 +72,6 @@ export function sgd(options: SgdOptions = {}): Optimizer {
     );
   }
   const slots: Readonly<Record<string, number>> = momentum === 0 ? {} : { velocity: 0 };
-  const rule = { name: "sgd", slots, scalars: (rate: TensorLike) => rate, update };
+  const rule = { name: "sgd", perElement: true as const, slots, scalars: (rate: TensorLike) => rate, update };
   return optimizer(momentum === 0 ? { ...rule, rows } : rule, lr, options);
 }

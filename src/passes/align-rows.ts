@@ -9,7 +9,7 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
 import { elementsOf } from "../ir/type.ts";
 import { bytesOf } from "../kernel/dtype.ts";
-import { isControl } from "./control-nodes.ts";
+import { isControl, readsStored } from "./control-nodes.ts";
 
 /** Elements of a row, and of a matrix, from which gaps of less than 16 bytes do not count. */
 const LONG_ROW = 256;
@@ -70,7 +70,7 @@ function pitched(graph: Graph, rowBytes: number): ReadonlyMap<Value, Value> {
       const pitch = pitchOf(value, rowBytes);
       const reading = readers.get(value) ?? [];
       if (pitch === null || results.has(value) || ![node, ...reading].some(isProduct)) continue;
-      if (reading.some((reader) => isControl(reader) || reader.op.alias !== null)) continue;
+      if (reading.some((reader) => readsStored(reader) || reader.op.alias !== null)) continue;
       found.set(value, newValue({ ...value.type, pitch }, value.name));
     }
   }

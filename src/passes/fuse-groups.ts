@@ -19,6 +19,7 @@ import type { Graph, Node, Value } from "../ir/graph.ts";
 import { resultOf } from "../ir/graph.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
 import type { FusionLimits } from "../target/description.ts";
+import { isAlone } from "./control-nodes.ts";
 import { packs } from "./fuse-inline.ts";
 import { ledTo, rankTogether } from "./fuse-ranks.ts";
 import { evaluationsOfKernel } from "./fuse-size.ts";
@@ -341,7 +342,7 @@ function newMember(node: Node, position: number, named: boolean): Member {
   const elements = node.outputs[0] ? elementsOf(node.outputs[0].type.shape) : 0;
   const { kind } = node.op.lower;
   const anchor = kind === "map" ? null : node;
-  const alone = named || kind === "region" || kind === "control";
+  const alone = named || kind === "region" || kind === "control" || isAlone(node);
   const evaluations = 1 + node.inputs.length;
   const group: Group = { id: position, members: [], anchor, elements, rank: position, changed: 0, evaluations, alone };
   const member: Member = { node, position, group, in: [], out: [], kept: false, inBody: true };

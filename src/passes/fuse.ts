@@ -9,7 +9,7 @@ import { newValue } from "../ir/graph.ts";
 import { producersOf, withLiveNodes } from "../ir/walk.ts";
 import { fused } from "../ops/control.ts";
 import { COMMON_FUSION, type FusionLimits } from "../target/description.ts";
-import { isControl } from "./control-nodes.ts";
+import { isControl, readsStored } from "./control-nodes.ts";
 import { type Group, Grouping, isStored } from "./fuse-groups.ts";
 import { inlinedNodes } from "./fuse-inline.ts";
 import { Overwrites } from "./overwrites.ts";
@@ -25,7 +25,7 @@ function storelessNodes(
   { maxPackedFlops }: FusionLimits,
 ): ReadonlySet<Node> {
   const inlined = new Set(inlinedNodes(graph, maxPackedFlops));
-  for (const node of readByControl(graph, producer)) inlined.delete(node);
+  for (const node of readWhereStored(graph, producer)) inlined.delete(node);
   const returned = new Set<Node>();
   for (const result of graph.results) {
     let node = producer.get(result);
@@ -38,10 +38,10 @@ function storelessNodes(
   return inlined;
 }
 
-/** The values that loops and branches read, and the storage that reshapes among them rename. */
-function readByControl(graph: Graph, producer: ReadonlyMap<Value, Node>): ReadonlySet<Node> {
+/** The values that loops, branches and exchanges of devices read, and the storage that reshapes among them rename. */
+function readWhereStored(graph: Graph, producer: ReadonlyMap<Value, Node>): ReadonlySet<Node> {
   const found = new Set<Node>();
-  for (const value of graph.nodes.filter(isControl).flatMap((node) => node.inputs)) {
+  for (const value of graph.nodes.filter(readsStored).flatMap((node) => node.inputs)) {
     for (let node = producer.get(value); node && !found.has(node); ) {
       found.add(node);
       node = node.op.alias === null ? undefined : producer.get(at(node.inputs, node.op.alias));
@@ -211,7 +211,7 @@ function fuseGraph(whole: Graph, options: FusionLimits): Graph {
   const graph = { ...live, nodes: live.nodes.map((node) => withFusedRegions(node, options)) };
   const producer = producersOf(graph);
   const inlined = storelessNodes(graph, producer, options);
-  const named = new Set([...readByControl(graph, producer)].filter((node) => node.op.alias !== null));
+  const named = new Set([...readWhereStored(graph, producer)].filter((node) => node.op.alias !== null));
   const overwrites = new Overwrites(graph, producer, inlined);
   const grouping = new Grouping({ graph, producer, inlined, named }, overwrites, options);
   const regions = new Regions(producer, grouping, named);

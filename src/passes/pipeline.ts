@@ -5,6 +5,7 @@ import { violations, violationText } from "../ir/verify.ts";
 import { canonicalize } from "./canonicalize.ts";
 import { cse } from "./cse.ts";
 import { dce } from "./dce.ts";
+import { eraseVariance } from "./erase-variance.ts";
 import { fold } from "./fold.ts";
 import { fuse } from "./fuse.ts";
 import { hoist } from "./hoist.ts";
@@ -17,6 +18,8 @@ import { smallerResiduals } from "./smaller-residuals.ts";
 
 /** Every pass on a joint program before the planner sees it. */
 export const pipeline: readonly Pass[] = [
+  // Derivatives are taken, and nothing else asks over which axes values vary.
+  eraseVariance,
   // Everything below looks at neighbours; a call hides them.
   inline,
   // Derivative rules write x * 1 and reshapes of reshapes freely: fewer, plainer nodes for what follows.

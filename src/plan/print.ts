@@ -19,6 +19,12 @@
  *       …
  *       wait(h_1)
  *
+ * So is a collective in flight; between its lines there may be tests, which let it make progress:
+ *
+ *       d_w: f32[64,16] = all_reduce(v7) {…}  @ b1[4096:8192] over v7 queue 1
+ *       test()
+ *       wait(d_w)
+ *
  * Canonical: equal plans print equally.
  */
 import { grouped } from "../base/errors.ts";
@@ -91,7 +97,7 @@ function body(plan: Plan, nameOf: NameOf, format: StatementFormat): string[] {
   const { program } = plan;
   const rows = program.steps.map((step, i) => {
     const { names, types, call } = format(step, nameOf, (v) => plan.bufferOf.has(v));
-    if (step.copy?.kind === "wait") return [call];
+    if (step.copy?.kind === "wait" || (step.exchange && step.exchange.kind !== "start")) return [call];
     const queue = step.queue ? ` queue ${step.queue}` : "";
     return [`${names}:`, types, `= ${call}`, `${places(plan, step, nameOf)}${scratchText(plan, i)}${queue}`.trim()];
   });

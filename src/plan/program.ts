@@ -16,11 +16,15 @@
  *     step      3        4        5        6
  *     queue 0   start    matmul   relu     wait        reads of h' are after step 6
  *     queue 1        └── h → h' ────────┘
+ *
+ * A collective may be two steps as well: `start` begins the exchange with other devices, `wait` ends it. What it reads and writes is
+ * in flight in between, under the same rules; a `test` between them lets it make progress.
  */
 import { invariant } from "../base/invariant.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { checkCopies } from "./check-copies.ts";
+import { checkExchanges } from "./check-exchanges.ts";
 import type { Plan } from "./problem.ts";
 import { type SpaceId, type Spaces, spaceOf } from "./space.ts";
 
@@ -39,11 +43,29 @@ export interface PlanStep {
   readonly alias: readonly [Value, Value] | null;
   /** Programs that the step runs, any number of times: bodies of a loop, branches. Their workspace is in `scratch`. */
   readonly bodies?: readonly Plan[];
-  /** The queue that runs it, 0 by default. Only copies run on others. */
+  /** The queue that runs it, 0 by default. Only copies and collectives in flight run on others. */
   readonly queue?: number;
   /** It is half of a copy between spaces. */
   readonly copy?: CopyStep;
+  /** It is part of a collective in flight. */
+  readonly exchange?: ExchangeStep;
 }
+
+/** A collective that is in flight between its two steps. */
+export interface Flight {
+  /** The collective. */
+  readonly node: Node;
+  readonly reads: readonly Value[];
+  readonly writes: readonly Value[];
+}
+
+/**
+ * `start` reads and writes what the collective does; `wait` reads what it wrote, and what it read unless that may be written over,
+ * so that all of it lives to the end of the flight. Nothing else touches what is written before `wait`. `test` has no operands.
+ */
+export type ExchangeStep =
+  | { readonly kind: "start" | "wait"; readonly flight: Flight }
+  | { readonly kind: "test"; readonly flight: null };
 
 /**
  * `start` reads `from` and writes `to`, a value of the same type in another space; `wait` reads both, so that both live to
@@ -126,6 +148,7 @@ export function checkProgram(program: Program): void {
     );
   }
   checkCopies(program);
+  checkExchanges(program);
 }
 
 function checkSharing(step: PlanStep, message: (what: string) => string): void {

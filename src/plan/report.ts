@@ -5,6 +5,7 @@
 import { grouped } from "../base/errors.ts";
 import { byteLength } from "../ir/type.ts";
 import { liveBytes } from "./bound.ts";
+import { type ExchangeReport, exchangesOf } from "./exchanges.ts";
 import { type LiveBuffer, liveAt, liveName, whyText } from "./live.ts";
 import { nameValues } from "./names.ts";
 import { alignUp, BUFFER_KINDS, type BufferKind, layoutIn, type Plan, problemIn, type Step } from "./problem.ts";
@@ -68,6 +69,8 @@ export interface PlanReport {
   readonly spaces: readonly SpaceReport[];
   /** Parts that run in strips of rows. */
   readonly strips: readonly StripReport[];
+  /** Collectives, in the order of their starts. */
+  readonly exchanges: readonly ExchangeReport[];
 }
 
 function spaceReports(plan: Plan): readonly SpaceReport[] {
@@ -127,6 +130,7 @@ export function reportPlan(plan: Plan): PlanReport {
     tightest: { step: bound.step, text, where: step?.node.where, live },
     spaces: spaceReports(plan),
     strips: stripReports(plan),
+    exchanges: exchangesOf(program),
   };
 }
 
@@ -161,11 +165,21 @@ export function reportText(plan: Plan, mostLive = 8): string {
     ...indented(2, spacesTable(r.spaces)),
     ...indented(2, table([["kind", "buffers", "bytes", "at peak"], ...kindRows], ["left", "right", "right", "right"])),
     ...stripLines(r.strips),
+    ...exchangeLines(r.exchanges),
     `  tightest at step ${step}, ${text}${where ? ` (${where})` : ""}:`,
     ...indented(4, table(liveRows, ["left", "left", "right", "left"])),
     ...more,
   ];
   return `${lines.join("\n")}\n`;
+}
+
+/** What is exchanged with other devices; empty if nothing is. */
+function exchangeLines(exchanges: readonly ExchangeReport[]): readonly string[] {
+  if (exchanges.length === 0) return [];
+  const bytes = exchanges.reduce((sum, one) => sum + one.bytes, 0);
+  const flying = exchanges.filter(({ wait }) => wait !== null).length;
+  const count = `${grouped(exchanges.length)} ${exchanges.length === 1 ? "collective" : "collectives"}`;
+  return [`  exchanges: ${count} of ${grouped(bytes)} bytes, ${grouped(flying)} in flight beside other steps`];
 }
 
 /** What runs in strips, and why; empty if nothing does. */

@@ -22,9 +22,11 @@ export type Rule =
   | "read-before-write"
   /** A copy is not a start and later one wait, of equal values in two spaces. */
   | "copy"
-  /** The destination of a copy is read before the step that waits for it. */
+  /** A collective in flight is not a start and later one wait. */
+  | "exchange"
+  /** The destination of a copy, or the result of a collective in flight, is read before the step that waits for it. */
   | "read-before-wait"
-  /** Something is written over the source or the destination of a copy before the step that waits for it. */
+  /** Something is written over what a copy or a collective reads or writes before the step that waits for it. */
   | "in-flight"
   /** A renamed value is not where the original is. */
   | "alias"

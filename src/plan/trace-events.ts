@@ -9,8 +9,8 @@
  * which.
  */
 import { at } from "../base/invariant.ts";
-import { type NodeCosts, planMs } from "./cost/model.ts";
-import { CopyClock, copyMs } from "./cost/queues.ts";
+import { type NodeCosts, planMs, queuedMs } from "./cost/model.ts";
+import { CopyClock, isStart, isWait } from "./cost/queues.ts";
 import { kernelName } from "./json.ts";
 import { liveByKind } from "./memory-chart.ts";
 import { nameValues } from "./names.ts";
@@ -57,18 +57,18 @@ export function planTrace(
     }
     const step = program.steps[i];
     if (!step || step.alias) continue;
-    if (step.copy?.kind === "wait") {
-      ts = clock.wait(step.copy, ts);
+    if (isWait(step)) {
+      ts = clock.wait(step, ts);
       continue;
     }
     const dur = msOfStep(i) * 1000;
-    const begin = step.copy ? clock.start(step, ts, dur) : ts;
+    const begin = isStart(step) ? clock.start(step, ts, dur) : ts;
     const { op, phase, where, replay } = step.node;
     const text = stepText(step, nameOf, (v) => plan.bufferOf.has(v));
     const args = { step: i, text, ...(where ? { where } : {}), ...(replay > 0 ? { replay } : {}) };
     const thread = threadOf(step.queue ?? 0);
     events.push({ name: kernelName(step) ?? op.name, cat: phase, ph: "X", ts: begin, dur, ...thread, args });
-    if (!step.copy) ts += dur;
+    if (!isStart(step)) ts += dur;
   }
   const otherData = { program: program.name, arenaBytes: height, boundBytes: bound.bytes, time };
   return { displayTimeUnit: "ms", otherData, traceEvents: events };
@@ -98,8 +98,8 @@ function countersOf(plan: Plan): readonly Counter[] {
 
 /** The predicted time of a step, as a program of that step alone; of a copy, its time on its queue. */
 export function predictedStepMs(plan: Plan, step: Step, costs: NodeCosts): number {
-  const { copy } = at(plan.program.steps, step);
-  if (copy) return copy.kind === "start" ? copyMs(copy, costs.rates) : 0;
+  const one = at(plan.program.steps, step);
+  if (one.copy || one.exchange) return isStart(one) ? queuedMs(one, costs) : 0;
   const program = { ...plan.program, params: [], steps: [at(plan.program.steps, step)] };
   return planMs({ ...plan, program, copies: [] }, costs);
 }

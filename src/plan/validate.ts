@@ -146,7 +146,7 @@ interface Need {
   readonly until: number;
 }
 
-function needs(program: Program): Map<Value, Need> {
+function needs({ program, bufferOf }: Plan): Map<Value, Need> {
   const end = program.steps.length;
   const result = new Map<Value, Need>();
   const values: [Value, number][] = program.params.map((v) => [v, -1]);
@@ -158,6 +158,12 @@ function needs(program: Program): Map<Value, Need> {
     for (const v of step.reads) lastRead.set(v, i);
     // until a copy is waited for, both of its ends are in use
     if (step.copy) for (const v of [step.copy.from, step.copy.to]) lastRead.set(v, i);
+    // and until a collective is, but for what it writes over
+    const flight = step.exchange?.flight;
+    if (!flight) return;
+    const over = new Set(flight.writes.map((v) => bufferOf.get(v)));
+    for (const v of flight.writes) lastRead.set(v, i);
+    for (const v of flight.reads) if (!over.has(bufferOf.get(v))) lastRead.set(v, i);
   });
   const returned = new Set(program.results);
   for (const [v, written] of values) {
@@ -173,7 +179,7 @@ function needs(program: Program): Map<Value, Need> {
  */
 function checkSharing(plan: Plan, report: Report): void {
   const { program } = plan;
-  const need = needs(program);
+  const need = needs(plan);
   const original = new Map<Value, Value>();
   const rootOf = (v: Value): Value => original.get(v) ?? v;
   for (const { alias } of program.steps) {

@@ -78,6 +78,10 @@ export interface TargetDescription extends LoweringTarget {
   readonly storageTypes: readonly DType[];
   readonly computeTypes: readonly ScalarType[];
   readonly fusion: FusionLimits;
+  /** Renders collective nests: it has a communicator. Without, collectives are refused by name. */
+  readonly collectives?: true;
+  /** Its collectives can go on while other steps run. */
+  readonly overlapsCollectives?: true;
   /** Bytes at multiples of which rows of matrices start that products read or write; by default anywhere. */
   readonly rowBytes?: number;
   /**

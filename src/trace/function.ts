@@ -7,10 +7,10 @@
 import { TidemarkError } from "../base/errors.ts";
 import { at, invariant } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
-import { type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { type TensorType, typeText } from "../ir/type.ts";
 import { rootOf } from "./cell.ts";
 import { sourceLocation } from "./source-location.ts";
-import { numberOf, type Tensor } from "./tensor.ts";
+import { numberOf, type Tensor, tensorTypeOf } from "./tensor.ts";
 import { type Capture, currentTrace, type Trace, traceGraph } from "./trace.ts";
 import { type Flat, flatten, leafCount, type NumberLeaf, type TreeDef, treeKey, unflatten } from "./tree.ts";
 
@@ -125,7 +125,7 @@ export function flattenArguments(
     for (const number of flat.numbers) numbers.push({ ...number, argument });
     flat.leaves.forEach((leaf, i) => {
       tensors.push(leaf);
-      leaves.push({ path: flat.paths[i] as string, type: tensorType(leaf.dtype, leaf.shape), argument });
+      leaves.push({ path: flat.paths[i] as string, type: tensorTypeOf(leaf), argument });
     });
     return flat.def;
   });

@@ -8,7 +8,7 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
-import { elementsOf, type Shape, shapeText, typeText } from "../ir/type.ts";
+import { elementsOf, type Shape, shapeText, type TensorType, typeText } from "../ir/type.ts";
 import { type DType, elementReader, typeOf as rowOf } from "../kernel/dtype.ts";
 import type { Cell } from "./cell.ts";
 import { sourceLocation } from "./source-location.ts";
@@ -198,6 +198,12 @@ export class Tensor {
 function typeOf(state: TracedState | TensorStorage): { readonly dtype: DType; readonly shape: Shape } {
   if (!("trace" in state)) return state;
   return state.number ? { dtype: "f32", shape: [] } : state.cell.value.type;
+}
+
+/** The type of a tensor as a program sees it. */
+export function tensorTypeOf({ dtype, shape, traced }: Tensor): TensorType {
+  const varies = traced && !traced.number ? traced.cell.value.type.varies : undefined;
+  return varies ? { dtype, shape, varies } : { dtype, shape };
 }
 
 /** The traced number that a value stands for, if any. */

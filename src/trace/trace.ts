@@ -22,7 +22,7 @@ import { addToCell, type Cell, currentValue, newRoot, newView, writeCell } from 
 import { explained, requireDepth } from "./recursion.ts";
 import { sourceLocation } from "./source-location.ts";
 import type { TensorStorage, TypedArray } from "./storage.ts";
-import { storageOf, Tensor, type TracedNumber, type TracedState } from "./tensor.ts";
+import { storageOf, Tensor, type TracedNumber, type TracedState, tensorTypeOf } from "./tensor.ts";
 
 /** A number among the arguments that became a parameter of an element type. */
 export interface MetNumber {
@@ -194,7 +194,7 @@ export class Trace {
     const known = this.#captured.get(key);
     if (known) return known;
     const tensor = tensorOf();
-    const value = this.build.param(tensorType(tensor.dtype, tensor.shape), name ?? "captured");
+    const value = this.build.param(tensorTypeOf(tensor), name ?? "captured");
     this.#captured.set(key, value);
     this.captures.push({ value, tensor });
     return value;

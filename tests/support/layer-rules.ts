@@ -20,7 +20,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["runtime"],
   ["api"],
   ["core", "exchange", "nn", "optim", "sim", "tape", "view"],
-  ["fit"],
+  ["fit", "parallel"],
   ["node", "playground"],
   ["cli"],
 ];

@@ -101,7 +101,7 @@ function tokens({ batch, time, vocabulary }: Size, numbers: Numbers): readonly [
 }
 
 export function languageModel(name: string, title: string, size: Size): TrainingProgram<OptimizerState<GptParams>> {
-  const { batch, time, width, blocks, vocabulary, tied } = size;
+  const { time, width, blocks, vocabulary, tied } = size;
   return training<GptParams>({
     name,
     title,
@@ -119,10 +119,10 @@ export function languageModel(name: string, title: string, size: Size): Training
     batch: (numbers) => tokens(size, numbers),
     axes: TEXTS,
     loss(p, x, y, lengths) {
-      const here = x.shape[1] as number;
+      const [batch, here] = x.shape as [number, number];
       const embedded = reshape(add(take(p.tok, x), slice(p.pos, [[0, here]])), [batch * here, width]);
       const last = norm(
-        p.blocks.reduce((h, b) => scope("block", () => block(size, h, b)), embedded),
+        p.blocks.reduce((h, b) => scope("block", () => block({ ...size, batch }, h, b)), embedded),
         p.lnfg,
         p.lnfb,
       );

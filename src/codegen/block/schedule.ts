@@ -34,6 +34,7 @@ export function blockWorkspace(nest: UnplacedNest, device: DeviceClass): number 
     case "scan":
     case "shuffle":
     case "staged":
+    case "collective":
       return 0;
   }
 }
@@ -54,6 +55,8 @@ function schedule(nest: Nest, operands: readonly Operand[], device: DeviceClass)
       return scheduleShuffle(nest, operands, device);
     case "sort":
       return scheduleSort(nest, operands, device);
+    case "collective":
+      throw new InternalError(`${nest.what} without a communicator`);
     case "staged":
       throw new InternalError("devices that run blocks of threads are given maps in place of stages");
     case "attend":

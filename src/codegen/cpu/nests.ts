@@ -239,6 +239,9 @@ export function nestWork(nest: Nest, tile: ProductTile, elementBytes: number): N
       return stagedWork(nest);
     case "attend":
       return attendWork(nest, tile, elementBytes);
+    // what it moves is counted as bytes
+    case "collective":
+      return arithmetic(0);
     case "routine":
       return arithmetic((product(nest.loops) * nest.flops) / LANES);
   }

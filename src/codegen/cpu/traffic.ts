@@ -46,6 +46,7 @@ function touchedBy(nest: Nest, dependence: Dependence): ReadonlyMap<number, numb
   for (const { operand, index } of places.values()) {
     if (!isTile(operand)) elements.set(operand, (elements.get(operand) ?? 0) + extent(dependence.ofIndex(index)));
   }
+  if (nest.kind === "collective") elements.set(nest.to, Number.POSITIVE_INFINITY);
   if (nest.kind === "shuffle") elements.set(nest.operand, nest.along.extent);
   return elements;
 }

@@ -5,7 +5,7 @@
  *   FUNCTION void tide_kernel_7(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2)
  */
 
-import { at } from "../../base/invariant.ts";
+import { at, InternalError } from "../../base/invariant.ts";
 import type { Kernel, Nest } from "../../kernel/loops.ts";
 import { longRows } from "../cpu/short-rows.ts";
 import { addressesOf, addressNumbers, isWide, nestKey, type OperandAddress } from "../operand-addresses.ts";
@@ -62,6 +62,8 @@ function emitNest(em: VectorEmitter, nest: Nest, file: CFile): Units {
       return emitContract(em, nest, file);
     case "shuffle":
       return emitShuffle(em, nest);
+    case "collective":
+      throw new InternalError(`${nest.what} without a communicator`);
     case "sort":
       return emitSort(em, nest, file);
     case "staged":

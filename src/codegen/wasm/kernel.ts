@@ -3,6 +3,7 @@
  * constant element offset that it uses, so that nests which differ only in the addresses of their data share one function (an
  * unrolled network of a thousand layers has the code of a few, a concatenation of a hundred equal parts that of one).
  */
+import { InternalError } from "../../base/invariant.ts";
 import type { ProductType } from "../../kernel/dtype.ts";
 import type { ContractNest, Kernel, Nest } from "../../kernel/loops.ts";
 import { longRows } from "../cpu/short-rows.ts";
@@ -107,6 +108,8 @@ export class KernelLibrary {
       case "shuffle":
         emitShuffle(em, nest, addressNumber(nest.operand, 0));
         return UNDIVIDED;
+      case "collective":
+        throw new InternalError(`${nest.what} without a communicator`);
       case "sort":
         this.#sort ??= addSortFunctions(this.#module);
         return emitSort(em, nest, kernel.operands, { functions: this.#sort, addressNumber });

@@ -1,0 +1,146 @@
+/** @file Training on several devices: the losses of one process, and what the arena of a device saves. */
+import { describe, expect, it } from "vitest";
+import { leavesOf } from "../../tests/support/devices.ts";
+import { Random } from "../../tests/support/random.ts";
+import { type Tensor, tensor } from "../api/index.ts";
+import { evaluateDevices } from "../ir/evaluate-devices.ts";
+import type { Reference } from "../ir/op.ts";
+import { adam, clipByGlobalNorm, lamb, sgd } from "../optim/index.ts";
+import { pipeline, runPasses } from "../passes/pipeline.ts";
+import { type AnyFunction, traceFunction } from "../trace/function.ts";
+import { type DataParallelOptions, dataParallel } from "./data-parallel.ts";
+import { mesh } from "./mesh.ts";
+
+function draws(shape: readonly number[], seed: number): Tensor {
+  const random = new Random(seed);
+  const count = shape.reduce((n, extent) => n * extent, 1);
+  return tensor(Array.from({ length: count }, () => Math.fround(random.next() - 0.5))).reshape(shape);
+}
+
+interface Params {
+  readonly a: Tensor;
+  readonly b: Tensor;
+  readonly c: Tensor;
+}
+
+const start: Params = { a: draws([5, 7], 1), b: draws([7], 2), c: draws([7, 3], 3) };
+const lossOf = (p: Params, x: Tensor, y: Tensor): Tensor =>
+  x.matmul(p.a).add(p.b).tanh().matmul(p.c).sub(y).square().mean();
+const batchOf = (rank: number, step: number): readonly [Tensor, Tensor] => [
+  draws([2, 5], 100 + 10 * step + rank),
+  draws([2, 3], 200 + 10 * step + rank),
+];
+
+type Options = Omit<DataParallelOptions, "mesh" | "over">;
+
+/** Losses of each step on each device, and the parameters at the end: every program evaluated in the types that it has. */
+function trained(devices: number, options: Options, steps = 3, rows = batchOf) {
+  const train = dataParallel(lossOf, adam({ lr: 0.05 }), { mesh: mesh({ data: devices }), over: "data", ...options });
+  const run = (fn: AnyFunction, args: readonly unknown[], inputs: readonly (readonly Reference[])[]) => {
+    const { graph, captures, resultTree } = traceFunction(fn, args);
+    const passed = runPasses(graph, pipeline, { verify: true });
+    const captured = leavesOf(captures.map(({ tensor: own }) => own));
+    return {
+      results: evaluateDevices(
+        passed,
+        inputs.map((own) => [...own, ...captured]),
+        { round: true },
+      ),
+      resultTree,
+      graph: passed,
+    };
+  };
+  const ranks = Array.from({ length: devices }, (_, rank) => rank);
+  const first = run(
+    train.init as AnyFunction,
+    [start],
+    ranks.map(() => leavesOf([start])),
+  );
+  // tensors of the types of a state, for recording
+  const shapes = first.graph.results.map(({ type }) => ({ dtype: type.dtype, shape: type.shape }));
+  const stateLike = unflattenLike(first.resultTree, shapes);
+  let states = first.results;
+  const losses: number[][] = [];
+  let graph = first.graph;
+  for (let i = 0; i < steps; i++) {
+    const done = run(
+      train.step as AnyFunction,
+      [stateLike, ...rows(0, i)],
+      ranks.map((rank) => [...(states[rank] ?? []), ...leavesOf([...rows(rank, i)])]),
+    );
+    states = done.results.map((own) => own.slice(0, -1));
+    losses.push(done.results.map((own) => own.at(-1)?.[0] ?? Number.NaN));
+    graph = done.graph;
+  }
+  const last = run(train.params as AnyFunction, [stateLike], states);
+  return { losses, params: last.results, states, graph };
+}
+
+import { zeros } from "../api/index.ts";
+import type { DType } from "../kernel/dtype.ts";
+import { type TreeDef, unflatten } from "../trace/tree.ts";
+
+const unflattenLike = (def: TreeDef, types: readonly { dtype: DType; shape: readonly number[] }[]): unknown =>
+  unflatten(
+    def,
+    types.map(({ dtype, shape }) => zeros(shape, dtype)),
+  );
+
+describe("data parallel", () => {
+  const inOrder = { deterministic: true };
+  // one process whose batch has the rows of all, a device's after the other
+  const alone = (devices: number) => {
+    const rows = (_: number, step: number): readonly [Tensor, Tensor] => {
+      const all = Array.from({ length: devices }, (__, rank) => batchOf(rank, step));
+      const joined = (i: 0 | 1) => tensor(all.flatMap((own) => own[i].toArray() as number[][]));
+      return [joined(0), joined(1)];
+    };
+    return trained(1, { microbatches: devices }, 3, rows);
+  };
+
+  it.each([
+    [2, 0],
+    [2, 1],
+    [2, 2],
+    [2, 3],
+    [3, 0],
+    [3, 3],
+    [4, 0],
+    [4, 1],
+    [4, 2],
+    [4, 3],
+  ] as const)("on %i devices with zero %i has the bits of one process that adds microbatches", (devices, zero) => {
+    const [one, all] = [alone(devices), trained(devices, { zero, ...inOrder })];
+    for (const [i, losses] of all.losses.entries()) expect(losses).toEqual(new Array(devices).fill(one.losses[i]?.[0]));
+    for (const own of all.params) expect(own).toEqual(one.params[0]);
+  });
+
+  it("keeps parts of the state", () => {
+    const sizes = (zero: 0 | 1 | 2 | 3) => trained(4, { zero }, 1).states[0]?.map((x) => x.length);
+    expect(sizes(0)).toEqual([35, 7, 21, 35, 7, 21, 35, 7, 21, 1]);
+    expect(sizes(1)).toEqual([35, 7, 21, 9, 2, 6, 9, 2, 6, 1]);
+    expect(sizes(3)).toEqual([9, 2, 6, 9, 2, 6, 9, 2, 6, 1, 0, 0, 0]);
+  });
+
+  it("sends small tensors together", () => {
+    const counts = (options: Options) => {
+      const ops = trained(2, options, 1)
+        .graph.nodes.filter(({ op }) => op.facts?.collective && op.facts.collective.what !== "device_index")
+        .map(({ op }) => op.name);
+      return Object.fromEntries([...new Set(ops)].map((name) => [name, ops.filter((op) => op === name).length]));
+    };
+    expect(counts({})).toEqual({ all_reduce: 2 });
+    expect(counts({ bucketBytes: 64 })).toEqual({ all_reduce: 4 });
+    expect(counts({ zero: 1 })).toEqual({ all_reduce: 2, all_gather: 1 });
+    expect(counts({ zero: 2 })).toEqual({ all_reduce: 1, reduce_scatter: 1, all_gather: 1 });
+    // forward and again for the backward pass: one bucket of small parameters
+    expect(counts({ zero: 3 })).toEqual({ all_reduce: 1, all_gather: 2, reduce_scatter: 1 });
+  });
+
+  it("refuses optimizers that do not update each element on its own", () => {
+    const options = { mesh: mesh({ data: 2 }), over: "data", zero: 1 } as const;
+    expect(() => dataParallel(lossOf, lamb({}), options)).toThrow("does not update each element on its own");
+    expect(() => dataParallel(lossOf, sgd({ lr: 1, clip: clipByGlobalNorm(1) }), options)).toThrow("without clip");
+    expect(() => dataParallel(lossOf, sgd({ lr: 1 }), { ...options, zero: 4 as never })).toThrow("give 0, 1, 2 or 3");
+  });
+});

@@ -1,0 +1,21 @@
+/** @file `tidemark/parallel`: programs that run on several devices, each of which has its own plan. */
+export {
+  type AllGatherOptions,
+  type AllReduceOptions,
+  type AllToAllOptions,
+  allGather,
+  allReduce,
+  allToAll,
+  type BroadcastOptions,
+  broadcast,
+  deviceIndex,
+  type OverOptions,
+  type PermuteOptions,
+  permute,
+  type ReduceScatterOptions,
+  reduceScatter,
+  vary,
+} from "./collectives.ts";
+export { type DataParallel, type DataParallelOptions, dataParallel, type ParallelState } from "./data-parallel.ts";
+export { type Mesh, mesh, type Over, type Spec } from "./mesh.ts";
+export { type ShardOptions, shard } from "./shard.ts";
