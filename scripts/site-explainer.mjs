@@ -47,7 +47,7 @@ async function colours() {
   const { kindColour } = await sourceModule("view/page/palette.ts");
   const { VIEW_KINDS } = await sourceModule("view/picture.ts");
   const list = (dark) => VIEW_KINDS.map((kind) => `--kind-${kind}:${kindColour(kind, dark)}`).join(";");
-  return `:root{${list(false)}}\n@media (prefers-color-scheme:dark){:root:not([data-theme=light]){${list(true)}}}\n:root[data-theme=dark]{${list(true)}}\n`;
+  return `:root{${list(false)}}\n@media (prefers-color-scheme:dark){:root:not([data-theme]){${list(true)}}}\n:root[data-theme=dark]{${list(true)}}\n`;
 }
 
 /** The styles of the views of plans, for those in pages: what they say of whole pages does not apply inside of an element. */
@@ -70,7 +70,7 @@ const POLICY = [
 
 /** Before anything is drawn: the colours that were chosen last. */
 const EARLY =
-  'try{const t=localStorage.getItem("tidemark-theme");if(t)document.documentElement.dataset.theme=t}catch{}';
+  'let t=null;try{t=localStorage.getItem("tidemark-theme")}catch{}document.documentElement.dataset.theme=t??(matchMedia("(prefers-color-scheme: dark)").matches?"dark":"light")';
 
 function navigation(current, home) {
   const items = PAGES.map(({ slug, short, title }, i) => {

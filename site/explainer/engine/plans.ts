@@ -30,7 +30,8 @@ export function named(fn: AnyFunction, name: string, params: readonly string[]):
 
 /** The loss and its gradients with respect to the first argument. */
 export function withGradient(loss: AnyFunction, name: string, params: readonly string[]): AnyFunction {
-  return named(valueAndGrad(loss as (...args: readonly Tensor[]) => Tensor) as AnyFunction, name, params);
+  const own = named((...args: readonly never[]) => loss(...args), name, params);
+  return named(valueAndGrad(own as (...args: readonly Tensor[]) => Tensor) as AnyFunction, name, params);
 }
 
 export function tracedPlans({ fn, args }: Planned, options: PlanningOptions = {}): TracedPlans {

@@ -21,18 +21,16 @@ export interface RootGrowth {
   readonly depth: number;
   readonly storedBytes: number;
   readonly rootBytes: number;
-  readonly everyBytes: number;
 }
 
-/** Bytes with everything stored, with segments of √n, and with the whole chain as one segment. */
+/** Bytes with everything stored, and with segments of √n. */
 export function rootGrowth(size: ChainSize): RootGrowth {
-  const bytes = (every: number): number => segmentPlan(size, every).arenaBytes;
   const { depth } = size;
+  const every = Math.max(1, Math.round(Math.sqrt(depth)));
   return {
     depth,
-    storedBytes: bytes(0),
-    rootBytes: bytes(Math.max(1, Math.round(Math.sqrt(depth)))),
-    everyBytes: bytes(depth),
+    storedBytes: plansFor(chainTraining(size)).storeAll.arenaBytes,
+    rootBytes: plansFor(segmentedTraining(size, every)).choose().arenaBytes,
   };
 }
 

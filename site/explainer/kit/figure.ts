@@ -138,7 +138,7 @@ export function legend(items: readonly LegendItem[]): HTMLElement {
 
 /** What just changed, said to screen readers and shown to everyone. */
 export function verdict(): { readonly element: HTMLElement; say(...parts: readonly Child[]): void } {
-  const element = h("p", { class: "verdict", "aria-live": "polite" });
+  const element = h("p", { class: "says", "aria-live": "polite" });
   return { element, say: (...parts) => replace(element, ...parts) };
 }
 

@@ -5,6 +5,8 @@ import { fitted } from "./figure.ts";
 export interface Axis {
   readonly label: string;
   readonly log?: boolean;
+  /** Marks are at multiples of powers of two, as bytes are counted. */
+  readonly binary?: boolean;
   readonly text: (value: number) => string;
   /** Where there are marks; default: chosen. */
   readonly ticks?: readonly number[];
@@ -45,10 +47,11 @@ interface Scale {
   readonly ticks: readonly number[];
 }
 
-function roundTicks(low: number, high: number, count: number): readonly number[] {
+function roundTicks(low: number, high: number, count: number, binary: boolean): readonly number[] {
   const rough = (high - low) / Math.max(1, count);
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = ([1, 2, 5, 10].find((f) => f * power >= rough) ?? 10) * power;
+  const decimal = ([1, 2, 5, 10].find((f) => f * power >= rough) ?? 10) * power;
+  const step = binary ? 2 ** Math.ceil(Math.log2(rough)) : decimal;
   const marks: number[] = [];
   for (let t = Math.ceil(low / step) * step; t <= high + step * 1e-9; t += step) marks.push(t);
   return marks;
@@ -66,7 +69,7 @@ function scaleOf(axis: Axis, values: readonly number[], from: number, to: number
   const high = axis.to ?? Math.max(...values);
   const span = (value: number): number => (axis.log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low));
   const count = Math.max(2, Math.abs(to - from) / (from > to ? 46 : 90));
-  const ticks = axis.ticks ?? (axis.log ? powerTicks(low, high) : roundTicks(low, high, count));
+  const ticks = axis.ticks ?? (axis.log ? powerTicks(low, high) : roundTicks(low, high, count, axis.binary ?? false));
   return { at: (value) => from + (to - from) * (high > low ? span(value) : 0.5), ticks };
 }
 

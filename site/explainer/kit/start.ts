@@ -3,10 +3,17 @@ import { button } from "../../../src/view/page/dom.ts";
 
 const KEPT = "tidemark-theme";
 
-export const isDark = (): boolean => {
-  const chosen = document.documentElement.dataset.theme;
-  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-};
+/** The page has its colours from the beginning (scripts/site-explainer.mjs). */
+export const isDark = (): boolean => document.documentElement.dataset.theme === "dark";
+
+/** Whether the reader chose colours on a page. */
+function hasChosen(): boolean {
+  try {
+    return localStorage.getItem(KEPT) !== null;
+  } catch {
+    return false;
+  }
+}
 
 const listeners: (() => void)[] = [];
 
@@ -20,36 +27,48 @@ function themeButton(): HTMLElement {
     element.textContent = isDark() ? "Light" : "Dark";
     element.setAttribute("aria-label", isDark() ? "Use light colours" : "Use dark colours");
   };
+  const set = (theme: "light" | "dark"): void => {
+    document.documentElement.dataset.theme = theme;
+    draw();
+    for (const listener of listeners) listener();
+  };
   const element = button("", () => {
     const theme = isDark() ? "light" : "dark";
-    document.documentElement.dataset.theme = theme;
     try {
       localStorage.setItem(KEPT, theme);
     } catch {
       // A page without storage follows the system again after a reload.
     }
-    draw();
-    for (const listener of listeners) listener();
+    set(theme);
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    draw();
-    for (const listener of listeners) listener();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", ({ matches }) => {
+    if (!hasChosen()) set(matches ? "dark" : "light");
   });
   draw();
   return element;
 }
+
+let drawn: () => void = () => {};
+const isDrawn = new Promise<void>((resolve) => {
+  drawn = resolve;
+});
 
 /** To be called when the page's first figure is drawn. */
 export function firstFigure(): void {
   if (performance.getEntriesByName("first-figure").length > 0) return;
   performance.mark("first-figure");
   document.documentElement.dataset.drawn = "true";
+  drawn();
 }
 
-/** Starts a page; it is ready when all its figures have been drawn once. */
-export function startPage(figures: readonly (() => Promise<void> | void)[]): void {
+/** Starts a page: its first figure alone, then the others. It is ready when all have been drawn once. */
+export function startPage([first, ...others]: readonly (() => Promise<void> | void)[]): void {
   document.getElementById("theme")?.replaceChildren(themeButton());
-  void Promise.all(figures.map(async (figure) => figure())).then(
+  const after = async (figure: () => Promise<void> | void): Promise<void> => {
+    await isDrawn;
+    await figure();
+  };
+  void Promise.all([first?.(), ...others.map(after)]).then(
     () => {
       document.documentElement.dataset.ready = "true";
     },

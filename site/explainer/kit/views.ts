@@ -46,13 +46,6 @@ export function mapPart(store: Store) {
 /** Live bytes over the steps. */
 export function chartPart(store: Store) {
   const hint = h("div", { class: "hint" });
-  const legend = h("ul", { class: "legend" });
   const chart = chartView(store, hint);
-  return {
-    element: section("memory over time", "", chart.element, hint, legend),
-    draw(state: State, before: State | null): void {
-      if (before?.sides !== state.sides || before.theme !== state.theme) drawLegend(legend, state);
-      chart.draw(state, before);
-    },
-  };
+  return { element: section("memory over time", "", chart.element, hint), draw: chart.draw };
 }

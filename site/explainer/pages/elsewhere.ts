@@ -27,7 +27,7 @@ async function inverse(): Promise<void> {
     const line = (of: (one: InverseBytes) => number): readonly PlotPoint[] => rows.map(([x, one]) => [x, of(one)]);
     plot.show({
       x: { label: "coupled blocks", text: countText, ticks: DEPTHS, from: 0, to: 16 },
-      y: { label: "arena", text: bytesTick },
+      y: { label: "arena", text: bytesTick, binary: true },
       series: [
         { name: "stored", colour: "var(--b)", points: line((one) => one.storedBytes) },
         { name: "inverses", colour: "var(--c)", points: line((one) => one.inverseBytes) },

@@ -13,7 +13,21 @@ const BASE = { depth: 8, batch: 256, width: 64 } as const;
 const SIZES = { depth: [1, 2, 4, 8, 16, 32], batch: [16, 64, 256, 1024, 4096] } as const;
 type Axis = keyof typeof SIZES;
 
-function drawGrowth(axis: Axis, rows: readonly (readonly [number, Growth])[], plot: ReturnType<typeof plotView>): void {
+interface Shown {
+  readonly axis: Axis;
+  readonly axes: Axes;
+}
+
+const AXES = [
+  { name: "linear", text: "linear" },
+  { name: "doubling", text: "doubling" },
+] as const;
+type Axes = (typeof AXES)[number]["name"];
+
+type GrowthRows = readonly (readonly [number, Growth])[];
+
+function drawGrowth({ axis, axes }: Shown, rows: GrowthRows, plot: ReturnType<typeof plotView>): void {
+  const log = axes === "doubling";
   const line = (of: (one: Growth) => number): readonly PlotPoint[] => rows.map(([x, one]) => [x, of(one)]);
   const last = rows.at(-1);
   const [first] = rows;
@@ -21,8 +35,8 @@ function drawGrowth(axis: Axis, rows: readonly (readonly [number, Growth])[], pl
   const sizes = SIZES[axis];
   const proportional = sizes.map((x): PlotPoint => [x, (last[1].trainingBytes * x) / last[0]]);
   plot.show({
-    x: { label: axis, log: true, text: countText, ticks: sizes, from: sizes[0] ?? 1, to: sizes.at(-1) ?? 1 },
-    y: { label: "bytes", log: true, text: bytesTick },
+    x: { label: axis, log, text: countText, ticks: sizes, from: log ? (sizes[0] ?? 1) : 0, to: sizes.at(-1) ?? 1 },
+    y: { label: "bytes", log, text: bytesTick, binary: true },
     series: [
       { name: "proportional", colour: "var(--quiet)", dashed: true, bare: true, points: proportional },
       { name: "loss and gradients", colour: "var(--b)", points: line((one) => one.trainingBytes) },
@@ -33,7 +47,7 @@ function drawGrowth(axis: Axis, rows: readonly (readonly [number, Growth])[], pl
   });
 }
 
-function growthTable(axis: Axis, rows: readonly (readonly [number, Growth])[]): HTMLElement {
+function growthTable(axis: Axis, rows: GrowthRows): HTMLElement {
   const cells = rows.map(([x, { trainingBytes, forwardBytes, weightBytes }]) => ({
     cells: [countText(x), bytesText(trainingBytes), bytesText(forwardBytes), bytesText(weightBytes)],
   }));
@@ -43,20 +57,23 @@ function growthTable(axis: Axis, rows: readonly (readonly [number, Growth])[]): 
 async function depth(): Promise<void> {
   const box = stage("depth");
   const [plot, told, table] = [plotView(), verdict(), tableSlot()];
-  let shown: Axis = "depth";
+  let shown: Shown = { axis: "depth", axes: "linear" };
   const known = new Map<string, Growth>();
-  const show = async (axis: Axis): Promise<void> => {
-    shown = axis;
+  const show = async (part: Partial<Shown>): Promise<void> => {
+    shown = { ...shown, ...part };
+    const mine = shown;
+    const { axis } = mine;
     const rows: (readonly [number, Growth])[] = [];
     for (const x of SIZES[axis]) {
       const size = { ...BASE, [axis]: x };
       const key = JSON.stringify(size);
       const growth = known.get(key) ?? (await growing.call("growth", size));
       known.set(key, growth);
-      if (shown !== axis) return;
+      if (shown !== mine) return;
       rows.push([x, growth]);
-      if (rows.length > 1) drawGrowth(axis, rows, plot);
-      if (rows.length > 1) firstFigure();
+      if (rows.length < 2) continue;
+      drawGrowth(mine, rows, plot);
+      firstFigure();
     }
     table.show(growthTable(axis, rows));
     const [from, to] = [rows[0], rows.at(-1)];
@@ -78,9 +95,10 @@ async function depth(): Promise<void> {
     { colour: "var(--d)", text: "weights" },
     { colour: "var(--quiet)", text: "in proportion", dashed: true },
   ]);
-  const pick = choice("Grow the", options, "depth", (axis) => void show(axis));
-  replace(box, h("div", { class: "controls" }, pick), keys, plot.element, told.element, table.element);
-  await show("depth");
+  const pick = choice("Grow the", options, "depth", (axis) => void show({ axis }));
+  const scale = choice("Axes", AXES, "linear", (axes) => void show({ axes }));
+  replace(box, h("div", { class: "controls" }, pick, scale), keys, plot.element, told.element, table.element);
+  await show({});
 }
 
 const LENGTHS = [64, 128, 256, 512, 1024, 2048, 4096, 8192] as const;
@@ -90,12 +108,12 @@ async function attention(): Promise<void> {
   const box = stage("attention");
   const [plot, told, table] = [plotView(), verdict(), tableSlot()];
   const rows: (readonly [number, AttentionBytes])[] = [];
-  let length = 2048;
+  let [length, log] = [2048, false];
   const draw = (): void => {
     const line = (of: (one: AttentionBytes) => number): readonly PlotPoint[] => rows.map(([x, one]) => [x, of(one)]);
     plot.show({
-      x: { label: "positions T", log: true, text: countText, ticks: LENGTHS, from: 64, to: 8192 },
-      y: { label: "bytes", log: true, text: bytesTick },
+      x: { label: "positions T", log, text: countText, ticks: LENGTHS, from: log ? 64 : 0, to: 8192 },
+      y: { label: "bytes", log, text: bytesTick, binary: true },
       series: [
         { name: "written out", colour: "var(--b)", points: line((one) => one.wholeBytes) },
         { name: "one operation", colour: "var(--c)", points: line((one) => one.fusedBytes) },
@@ -127,7 +145,11 @@ async function attention(): Promise<void> {
     { colour: "var(--c)", text: "as one operation" },
     { colour: "var(--quiet)", text: "one T × T matrix", dashed: true },
   ]);
-  replace(box, h("div", { class: "controls" }, control.element), keys, plot.element, told.element, table.element);
+  const scale = choice("Axes of lengths", AXES, "linear", (axes) => {
+    log = axes === "doubling";
+    draw();
+  });
+  replace(box, h("div", { class: "controls" }, control.element, scale), keys, plot.element, told.element, table.element);
   for (const x of LENGTHS) {
     rows.push([x, await attending.call("attentionBytes", x, HEAD_WIDTH)]);
     if (rows.length > 1) draw();

@@ -42,7 +42,7 @@ async function budget(): Promise<void> {
     changed: (share) => void ask(share),
   });
   const columns = h("div", { class: "plan-columns" }, map.element, chart.element);
-  replace(box, h("div", { class: "controls" }, control.element), told.element, h("div", { class: "views" }, columns));
+  replace(box, h("div", { class: "controls" }, control.element), told.element, h("div", { class: "views hero" }, columns));
   follow(store, columns, (state, before) => {
     map.draw(state, before);
     chart.draw(state, before);

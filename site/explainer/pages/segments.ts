@@ -6,14 +6,16 @@ import { createEngine, latest } from "../kit/engine.ts";
 import { figureNumber, legend, numbersTable, slider, stage, tableSlot, verdict } from "../kit/figure.ts";
 import { barsView, type PlotPoint, plotView } from "../kit/plot.ts";
 import { firstFigure, startPage } from "../kit/start.ts";
-import { bytesText, bytesTick, countText, percentText, ratioText } from "../kit/text.ts";
+import { bytesText, bytesTick, countText, decimal, percentText, ratioText } from "../kit/text.ts";
 
 const [planning, growing] = [createEngine(), createEngine()];
 
-const SIZE = { depth: 36, batch: 256, width: 32 } as const;
+const SIZE = { depth: 24, batch: 256, width: 32 } as const;
 const STATE_BYTES = SIZE.batch * SIZE.width * 4;
+const FIRST_EVERY = 4;
 /** Lengths of segments that are planned without being asked for; 0 is everything stored. */
-const PLANNED = [6, 0, 1, 2, 3, 4, 9, 12, 18, 36] as const;
+const FIRST_PLANNED = [0, FIRST_EVERY, 1, SIZE.depth] as const;
+const THEN_PLANNED = [2, 3, 6, 8, 12] as const;
 
 /** Live bytes of a plan at each step. */
 function liveOf({ entry }: SegmentPlan): readonly number[] {
@@ -34,33 +36,37 @@ interface Every {
 
 function drawLive({ plans, every }: Every, plot: ReturnType<typeof plotView>): void {
   const [stored, chosen] = [plans.get(0), plans.get(every)];
-  if (!chosen) return;
   const series = [
     ...(stored ? [{ name: "stored", colour: "var(--quiet)", points: lineOf(stored, 100), bare: true, dashed: true }] : []),
-    { name: "segments", colour: "var(--a)", points: lineOf(chosen, 100), area: true },
+    ...(chosen ? [{ name: "segments", colour: "var(--a)", points: lineOf(chosen, 100), area: true }] : []),
   ];
   plot.show({
     x: { label: "the step, from its beginning to its end", text: (x) => `${x} %`, from: 0, to: 100 },
-    y: { label: "bytes alive", text: bytesTick, to: Math.max(chosen.arenaBytes, stored?.arenaBytes ?? 0) * 1.05 },
+    y: { label: "bytes alive", text: bytesTick, binary: true, to: Math.max(chosen?.arenaBytes ?? 0, stored?.arenaBytes ?? 0) * 1.05 },
     ...{ series, height: 230 },
-    about: `Live bytes over the step with a state every ${every} blocks: at most ${bytesText(chosen.arenaBytes)}.`,
+    about: `Live bytes over the step with a state every ${every} blocks: at most ${bytesText(chosen?.arenaBytes ?? 0)}; with everything stored ${bytesText(stored?.arenaBytes ?? 0)}.`,
   });
 }
 
-/** What is there besides states, from the plan with segments of √n. */
-const countedBytes = (base: number, every: number): number => base + (SIZE.depth / every + every) * STATE_BYTES;
+/** `n/k + c k` states and what is there besides, through the plans at both ends; c is what a block keeps, in states. */
+function countedBytes(one: number, all: number): { readonly c: number; at(every: number): number } {
+  const { depth } = SIZE;
+  const c = 1 + (all - one) / (STATE_BYTES * (depth - 1));
+  const base = one - (depth + c) * STATE_BYTES;
+  return { c, at: (every) => base + (depth / every + c * every) * STATE_BYTES };
+}
 
 function drawArenas({ plans, every }: Every, plot: ReturnType<typeof plotView>): void {
   const known = [...plans.values()].filter((plan) => plan.every > 0).sort((a, b) => a.every - b.every);
-  const six = plans.get(6);
-  if (known.length < 2 || !six) return;
-  const base = six.arenaBytes - (SIZE.depth / 6 + 6) * STATE_BYTES;
-  const counted = Array.from({ length: SIZE.depth }, (_, i): PlotPoint => [i + 1, countedBytes(base, i + 1)]);
+  const [one, all] = [plans.get(1), plans.get(SIZE.depth)];
+  if (known.length < 2) return;
+  const count = one && all ? countedBytes(one.arenaBytes, all.arenaBytes) : null;
+  const counted = count ? Array.from({ length: SIZE.depth }, (_, i): PlotPoint => [i + 1, count.at(i + 1)]) : [];
   plot.show({
-    x: { label: "blocks a segment, k", log: true, text: countText, ticks: [1, 2, 3, 4, 6, 9, 12, 18, 36], from: 1, to: 36 },
-    y: { label: "arena", text: bytesTick },
+    x: { label: "blocks a segment, k", log: true, text: countText, ticks: [1, 2, 3, 4, 6, 8, 12, 24], from: 1, to: SIZE.depth },
+    y: { label: "arena", text: bytesTick, binary: true },
     series: [
-      { name: "n/k + k", colour: "var(--quiet)", dashed: true, bare: true, points: counted },
+      { name: "n/k + c k", colour: "var(--quiet)", dashed: true, bare: true, points: counted },
       { name: "plans", colour: "var(--a)", points: known.map((plan): PlotPoint => [plan.every, plan.arenaBytes]) },
     ],
     ...{ cursor: plans.has(every) ? every : null, height: 250 },
@@ -75,19 +81,23 @@ function everyTable(plans: ReadonlyMap<number, SegmentPlan>): HTMLElement {
   return numbersTable("plans by length of segments", ["blocks a segment", "arena", "predicted time"], rows);
 }
 
-async function every(): Promise<void> {
+/** Resolves with what remains to be planned. */
+async function every(): Promise<() => Promise<void>> {
   const box = stage("every");
   const [live, arenas, told, table] = [plotView(), plotView(), verdict(), tableSlot()];
   const plans = new Map<number, SegmentPlan>();
-  let chosen = 6;
+  let chosen: number = FIRST_EVERY;
   const say = (): void => {
     const [plan, stored] = [plans.get(chosen), plans.get(0)];
+    const [one, all] = [plans.get(1), plans.get(SIZE.depth)];
     if (!plan || !stored) return;
+    const c = one && all ? countedBytes(one.arenaBytes, all.arenaBytes).c : null;
     const more = plan.predictedMs / stored.predictedMs - 1;
     told.say(
       ...[`A state every ${chosen === 1 ? "block" : `${chosen} blocks`}: `, figureNumber("segment.arena", plan.arenaBytes, bytesText(plan.arenaBytes))],
       ...[" instead of ", figureNumber("segment.stored", stored.arenaBytes, bytesText(stored.arenaBytes))],
       ...[", for ", figureNumber("segment.more", more, percentText(more)), " more time."],
+      ...(c === null ? [] : [" Here c is ", figureNumber("segment.c", c, decimal(c, 2)), `, and √(n/c) is ${decimal(Math.sqrt(SIZE.depth / c), 1)}.`]),
     );
   };
   const draw = (): void => {
@@ -98,7 +108,7 @@ async function every(): Promise<void> {
   };
   const planned = latest((k: number) => planning.call("segmentPlan", SIZE, k));
   const control = slider({
-    ...{ id: "k", label: "Blocks a segment", min: 1, max: SIZE.depth, value: 6 },
+    ...{ id: "k", label: "Blocks a segment", min: 1, max: SIZE.depth, value: FIRST_EVERY },
     text: (k) => `${k} of ${SIZE.depth}`,
     changed: async (k) => {
       chosen = k;
@@ -110,17 +120,21 @@ async function every(): Promise<void> {
   });
   const keys = legend([
     { colour: "var(--a)", text: "segments of k blocks" },
-    { colour: "var(--quiet)", text: "everything stored; n/k + k", dashed: true },
+    { colour: "var(--quiet)", text: "everything stored; below, the count n/k + c k", dashed: true },
   ]);
   replace(box, h("div", { class: "controls" }, control.element), keys, live.element, told.element, arenas.element, table.element);
-  for (const k of PLANNED) {
+  const plan = async (k: number): Promise<void> => {
     if (!plans.has(k)) plans.set(k, await planning.call("segmentPlan", SIZE, k));
     draw();
     firstFigure();
-  }
+  };
+  for (const k of FIRST_PLANNED) await plan(k);
+  return async () => {
+    for (const k of THEN_PLANNED) await plan(k);
+  };
 }
 
-const DEPTHS = [4, 9, 16, 25, 36, 49] as const;
+const DEPTHS = [4, 9, 16, 25] as const;
 
 async function root(): Promise<void> {
   const box = stage("root");
@@ -130,8 +144,8 @@ async function root(): Promise<void> {
   const draw = (): void => {
     const line = (of: (row: RootGrowth) => number): readonly PlotPoint[] => rows.map((row) => [row.depth, of(row)]);
     plot.show({
-      x: { label: "blocks", text: countText, ticks: DEPTHS, from: 0, to: 50 },
-      y: { label: "arena", text: bytesTick },
+      x: { label: "blocks", text: countText, ticks: DEPTHS, from: 0, to: 26 },
+      y: { label: "arena", text: bytesTick, binary: true },
       series: [
         { name: "weights", colour: "var(--quiet)", dashed: true, bare: true, points: line(({ depth }) => weights(depth)) },
         { name: "stored", colour: "var(--b)", points: line((row) => row.storedBytes) },
@@ -169,7 +183,7 @@ const COMPARED = [
   ["unet", "U-Net"],
 ] as const;
 
-async function auto(): Promise<void> {
+async function auto(): Promise<() => Promise<void>> {
   const box = stage("auto");
   const [bars, told, table] = [barsView(), verdict(), tableSlot()];
   const keys = legend([
@@ -179,7 +193,7 @@ async function auto(): Promise<void> {
   replace(box, keys, bars.element, told.element, table.element);
   const shown: Parameters<typeof bars.show>[0][number][] = [];
   const rows: { readonly cells: readonly string[] }[] = [];
-  for (const [name, title] of COMPARED) {
+  const compare = async ([name, title]: (typeof COMPARED)[number]): Promise<void> => {
     const { stored, root: rooted, auto: own } = await growing.call("rootAndAuto", name);
     const [segments, best] = [rooted.predictedMs / stored.predictedMs - 1, own.predictedMs / stored.predictedMs - 1];
     const bar = (of: string, value: number, colour: string) => {
@@ -189,21 +203,27 @@ async function auto(): Promise<void> {
     shown.push(bar(`${title} in ${bytes}, segments`, segments, "var(--b)"), bar(`${title} in ${bytes}, value by value`, best, "var(--c)"));
     rows.push({ cells: [title, bytesText(stored.arenaBytes), bytes, percentText(segments), bytesText(own.arenaBytes), percentText(best)] });
     bars.show(shown, `More time than with everything stored: ${shown.map((one) => `${one.name} ${one.text}`).join("; ")}.`);
-    if (name !== "transformer") continue;
+    if (name !== "transformer") return;
     told.say(
       ...["The transformer takes ", figureNumber("auto.stored", stored.arenaBytes, bytesText(stored.arenaBytes)), " with everything stored. In "],
       ...[figureNumber("auto.root", rooted.arenaBytes, bytes), " segments take "],
       ...[figureNumber("auto.segments", segments, percentText(segments)), " more time, the planner's choice ", figureNumber("auto.more", best, percentText(best)), "."],
     );
-  }
-  const heads = ["network", "everything stored", "segments of √n", "more time", "value by value", "more time"];
-  table.show(numbersTable("the same bytes", heads, rows));
+  };
+  const [first, ...others] = COMPARED;
+  await compare(first);
+  return async () => {
+    for (const other of others) await compare(other);
+    const heads = ["network", "everything stored", "segments of √n", "more time", "value by value", "more time"];
+    table.show(numbersTable("the same bytes", heads, rows));
+  };
 }
 
 startPage([
-  every,
   async () => {
-    await root();
-    await auto();
+    const restOfPlans = await every();
+    const restOfNetworks = await auto();
+    void root().then(restOfNetworks);
+    void restOfPlans();
   },
 ]);

@@ -52,7 +52,9 @@ async function scalar(): Promise<void> {
   const [lines, told] = [h("div", { class: "two-columns" }), verdict()];
   let state: TapeState = { tape: await engine.call("scalarTape", FIRST_A / 100, FIRST_B / 100), now: 0 };
   const last = state.tape.lines.length - 1;
-  state = { ...state, now: last };
+  // the forward pass is done: what is marked now waits for the derivative
+  const turn = state.tape.lines.findIndex(({ phase }) => phase === "backward") - 1;
+  state = { ...state, now: turn };
   const draw = (): void => {
     drawLines(lines, state);
     const { slopes, differences, value } = state.tape;
@@ -84,7 +86,7 @@ async function scalar(): Promise<void> {
     draw();
   };
   const step = slider({
-    ...{ id: "line", label: "Line", min: 0, max: last, value: last },
+    ...{ id: "line", label: "Line", min: 0, max: last, value: turn },
     text: (i) => `${state.tape.lines[i]?.name ?? ""} (${i + 1} of ${last + 1})`,
     changed: (i) => {
       play.stop();
@@ -110,7 +112,7 @@ async function scalar(): Promise<void> {
   firstFigure();
 }
 
-const GANTT = { left: 104, right: 8, top: 22, row: 15, curve: 96 } as const;
+const GANTT = { left: 104, right: 8, top: 22, row: 15, curve: 120 } as const;
 
 function ganttOf(data: Lifetimes, width: number, now: number): SVGElement {
   const { steps, values, live } = data;

@@ -49,7 +49,7 @@ function createParts(changed: () => void): Parts & { readonly element: HTMLEleme
   });
   const status = h("p", { class: "status", role: "status" });
   const complaint = h("div", { class: "complaint", id: "complaint", role: "alert", hidden: true });
-  const figures = h("p", { class: "verdict" });
+  const figures = h("p", { class: "says" });
   const keys = h("p", { class: "keys-note", id: "editor-keys" }, "Tab indents; Escape, then Tab leaves the field. Ctrl-Space completes a name.");
   const below = h("div", {});
   const element = h(
@@ -80,7 +80,7 @@ function started(parts: Parts, sight: Sight, texts: Texts): { readonly store: St
 }
 
 async function own(): Promise<void> {
-  document.head.append(h("style", {}, `.views{${PLAYGROUND_STYLE}}`));
+  document.head.append(h("style", {}, `.views{${PLAYGROUND_STYLE.replaceAll(":root[data-theme=dark]{", ":root[data-theme=dark] &{").replaceAll(":root{", "&{")}}`));
   let timer = 0;
   let shown: { readonly store: Store; readonly views: PlanViews } | null = null;
   const texts = createTexts((curve) => shown?.store.set({ curve }), engineWorker);
