@@ -187,7 +187,7 @@ async function filesOf(home) {
     ...Object.fromEntries(scripts.map((slug, i) => [`${slug}.js`, `${bundles[i]}\n`])),
     "engine.js": main,
     "study-engine.js": study,
-    "style.css": `${kinds}${read("style.css")}${views}`,
+    "style.css": `${kinds}${read("figures.css")}${views}${read("style.css")}`,
     ...Object.fromEntries(sources.map((path) => [codePage(path), codeHtml(path)])),
   };
 }

@@ -1,12 +1,12 @@
 /** @file The calls that figures make to the worker with the library. */
 import type { ViewCurve } from "../../../src/view/data.ts";
 import { inverseBytes, lossyBytes, roundingError, strips } from "./elsewhere.ts";
-import { recomputedFigures, spilledFigures } from "./spill.ts";
 import { attentionBytes, growth, stepBytes } from "./explosion.ts";
+import type { NetworkName } from "./networks.ts";
 import { puzzle, reuse } from "./packing.ts";
 import { rootAndAuto, rootGrowth, segmentPlan } from "./segments.ts";
+import { recomputedFigures, spilledFigures } from "./spill.ts";
 import { heldByTapes, lifetimes, scalarTape } from "./tape.ts";
-import type { NetworkName } from "./networks.ts";
 import { Tradeoff } from "./tradeoff.ts";
 
 /** What the worker says without being asked: the curve of a network as it grows. */

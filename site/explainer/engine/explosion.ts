@@ -1,7 +1,7 @@
 /** @file Figures of the page about growth: bytes of a training step by depth, batch, width and length. */
 import { languageModel } from "../../../src/cli/programs/gpt.ts";
-import type { AnyFunction } from "../../../src/trace/function.ts";
 import { liveAt } from "../../../src/plan/live.ts";
+import type { AnyFunction } from "../../../src/trace/function.ts";
 import { attentionTraining, type ChainSize, chainForward, chainTraining } from "./models.ts";
 import { plansFor } from "./plans.ts";
 

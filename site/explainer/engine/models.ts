@@ -1,15 +1,15 @@
 /** @file The networks of the figures. Each is a few lines; pages show them as they are here. */
-import { concat } from "../../../src/api/join.ts";
-import { valueAndGrad } from "../../../src/api/grad.ts";
+
 import { attention } from "../../../src/api/attention.ts";
-import { checkpoint } from "../../../src/api/custom.ts";
 import { spec } from "../../../src/api/create.ts";
-import { add, gelu, mul, sub, tanh } from "../../../src/api/elementwise.ts";
+import { checkpoint } from "../../../src/api/custom.ts";
+import { add, gelu, mul, square, sub, tanh } from "../../../src/api/elementwise.ts";
+import { valueAndGrad } from "../../../src/api/grad.ts";
+import { concat } from "../../../src/api/join.ts";
 import { matmul } from "../../../src/api/linear.ts";
+import { softmax } from "../../../src/api/normalize.ts";
 import { mean } from "../../../src/api/reduce.ts";
 import { scope } from "../../../src/api/scope.ts";
-import { softmax } from "../../../src/api/normalize.ts";
-import { square } from "../../../src/api/elementwise.ts";
 import type { AnyFunction } from "../../../src/trace/function.ts";
 import type { Tensor } from "../../../src/trace/tensor.ts";
 import { named, type Planned, withGradient } from "./plans.ts";

@@ -1,17 +1,17 @@
 /** @file The networks of the trade-off page: training steps small enough to be planned while the reader waits. */
-import { spec } from "../../../src/api/create.ts";
-import { conv2d, convTranspose2d } from "../../../src/api/conv.ts";
+
 import { scan } from "../../../src/api/control.ts";
-import { add, gelu, mul, relu, tanh } from "../../../src/api/elementwise.ts";
+import { conv2d, convTranspose2d } from "../../../src/api/conv.ts";
+import { spec } from "../../../src/api/create.ts";
+import { add, gelu, mul, relu, square, sub, tanh } from "../../../src/api/elementwise.ts";
 import { concat } from "../../../src/api/join.ts";
 import { matmul } from "../../../src/api/linear.ts";
 import { crossEntropy } from "../../../src/api/loss.ts";
 import { layerNorm, softmax } from "../../../src/api/normalize.ts";
 import { maxPool2d } from "../../../src/api/pool.ts";
-import { scope } from "../../../src/api/scope.ts";
 import { mean } from "../../../src/api/reduce.ts";
+import { scope } from "../../../src/api/scope.ts";
 import { reshape, transpose } from "../../../src/api/shape.ts";
-import { square, sub } from "../../../src/api/elementwise.ts";
 import type { AnyFunction } from "../../../src/trace/function.ts";
 import type { Tensor } from "../../../src/trace/tensor.ts";
 import { type ChainSize, chainTraining } from "./models.ts";
@@ -42,7 +42,14 @@ function transformer(): Planned {
     return add(attended, matmul(gelu(matmul(layerNorm(attended), p.wide)), p.narrow));
   };
   const loss = (ps: Params, x: Tensor, y: Tensor): Tensor =>
-    mean(square(sub(ps.reduce((h, p) => scope("block", () => block(h, p)), x), y)));
+    mean(
+      square(
+        sub(
+          ps.reduce((h, p) => scope("block", () => block(h, p)), x),
+          y,
+        ),
+      ),
+    );
   const args = [repeated(2, blockParams), spec([rows, width]), spec([rows, width])];
   return { fn: withGradient(loss as AnyFunction, "transformer", ["p", "x", "y"]), args };
 }
@@ -81,10 +88,13 @@ function unet(): Planned {
       skips.push(skip);
       return maxPool2d(skip, 2);
     }, x);
-    const high = up.reduce((h, { widen, pair: kernels }) => {
-      const widened = convTranspose2d(h, widen, { stride: 2 });
-      return twice(concat([skips.pop() as Tensor, widened], 1), kernels);
-    }, twice(low, deepest));
+    const high = up.reduce(
+      (h, { widen, pair: kernels }) => {
+        const widened = convTranspose2d(h, widen, { stride: 2 });
+        return twice(concat([skips.pop() as Tensor, widened], 1), kernels);
+      },
+      twice(low, deepest),
+    );
     return mean(square(sub(conv2d(high, head), y)));
   };
   const image = spec([2, 1, 64, 64]);

@@ -3,10 +3,10 @@ import { boundOf } from "../../../src/plan/bound.ts";
 import { type PlanJson, planJson } from "../../../src/plan/json.ts";
 import { place } from "../../../src/plan/place.ts";
 import { type Buffer, heightOf, type Problem } from "../../../src/plan/problem.ts";
-import { type Planned, plansFor } from "./plans.ts";
-import { NETWORKS } from "./networks.ts";
-import { unfusedPlan } from "./tape.ts";
 import { attentionTraining, hourglass } from "./models.ts";
+import { NETWORKS } from "./networks.ts";
+import { type Planned, plansFor } from "./plans.ts";
+import { unfusedPlan } from "./tape.ts";
 
 export interface Reuse {
   /** Every value in bytes of its own. */
@@ -24,7 +24,10 @@ export interface Reuse {
 /** One buffer for each value, instead of one for each chain of values in place. */
 function valuesApart({ steps, values, buffers, results, alignment }: PlanJson): Problem {
   const made = values.map(({ buffer }, v): Buffer => {
-    const start = Math.max(0, steps.findIndex(({ writes }) => writes.includes(v)));
+    const start = Math.max(
+      0,
+      steps.findIndex(({ writes }) => writes.includes(v)),
+    );
     const last = steps.findLastIndex(({ reads }) => reads.includes(v));
     const isResult = results.some(({ value }) => value === v);
     const isParam = !steps.some(({ writes }) => writes.includes(v));
@@ -89,7 +92,9 @@ const LEAST_BYTES = 4096;
 /** Each buffer at the lowest address that is free for all its steps, in order of their first steps. */
 function lowestFirst({ buffers }: Problem): readonly number[] {
   const offsets = new Map<number, number>();
-  for (const { id, lifespan, bytes } of [...buffers].sort((a, b) => a.lifespan.start - b.lifespan.start || a.id - b.id)) {
+  for (const { id, lifespan, bytes } of [...buffers].sort(
+    (a, b) => a.lifespan.start - b.lifespan.start || a.id - b.id,
+  )) {
     const others = buffers.filter(
       (other) => offsets.has(other.id) && other.lifespan.start < lifespan.end && lifespan.start < other.lifespan.end,
     );
@@ -111,7 +116,8 @@ export function puzzle(): Puzzle {
   const plan = planJson(plansFor(hourglass(PUZZLE_BATCH, PUZZLE_WIDTHS)).storeAll.result.plan);
 
   const kept = plan.buffers.flatMap((buffer) => {
-    const isLarge = buffer.bytes >= LEAST_BYTES && buffer.kind !== "scratch" && buffer.kind !== "input" && buffer.kind !== "result";
+    const isLarge =
+      buffer.bytes >= LEAST_BYTES && buffer.kind !== "scratch" && buffer.kind !== "input" && buffer.kind !== "result";
     const name = plan.values[buffer.values[0] ?? -1]?.name ?? buffer.kind;
     return isLarge ? [{ ...buffer, name }] : [];
   });

@@ -1,7 +1,7 @@
 /** @file How all figures plan: on WebAssembly without fused multiply-add, which not every browser has, so that numbers are the same everywhere. */
 import { valueAndGrad } from "../../../src/api/grad.ts";
 import "../../../src/api/index.ts";
-import { type TracedPlans, plansOf } from "../../../src/api/plan.ts";
+import { plansOf, type TracedPlans } from "../../../src/api/plan.ts";
 import type { PlanningOptions } from "../../../src/api/request.ts";
 import type { ProgramPlans } from "../../../src/compiler/assemble.ts";
 import type { PlannedProgram } from "../../../src/compiler/assembler.ts";

@@ -1,9 +1,10 @@
 /** @file Figures about a second memory: plans that move values to it and back, by prediction. Nothing is written anywhere. */
+
+import { TidemarkError } from "../../../src/base/errors.ts";
 import { ProgramPlans } from "../../../src/compiler/assemble.ts";
 import { NO_HOST } from "../../../src/compiler/host.ts";
 import { PLAIN_REQUEST, type SpillRequest } from "../../../src/compiler/request.ts";
 import { spilledPlan } from "../../../src/compiler/spill.ts";
-import { TidemarkError } from "../../../src/base/errors.ts";
 import { chainTraining } from "./models.ts";
 import { figuresOf, type PlanFigures, target, tracedPlans } from "./plans.ts";
 

@@ -1,7 +1,8 @@
 /** @file Figures of the page about reverse mode: a scalar program with the values of its lines, the lifetimes of a perceptron's values, and what tapes hold. */
-import { valueAndGrad } from "../../../src/api/grad.ts";
+
 import { spec } from "../../../src/api/create.ts";
 import { add, gelu, mul, sin, square } from "../../../src/api/elementwise.ts";
+import { valueAndGrad } from "../../../src/api/grad.ts";
 import { matmul } from "../../../src/api/linear.ts";
 import { crossEntropy } from "../../../src/api/loss.ts";
 import { layerNorm } from "../../../src/api/normalize.ts";
@@ -11,8 +12,8 @@ import { PLAIN_REQUEST } from "../../../src/compiler/request.ts";
 import { evaluate } from "../../../src/ir/evaluate.ts";
 import type { Graph, Node } from "../../../src/ir/graph.ts";
 import { pipeline, runPasses } from "../../../src/passes/pipeline.ts";
-import { planJson } from "../../../src/plan/json.ts";
 import type { PlanJson } from "../../../src/plan/json.ts";
+import { planJson } from "../../../src/plan/json.ts";
 import { tapeAccount } from "../../../src/tape/account-function.ts";
 import { type AnyFunction, traceFunction } from "../../../src/trace/function.ts";
 import type { Tensor } from "../../../src/trace/tensor.ts";
@@ -66,7 +67,9 @@ function textOf({ op, attrs }: Node, names: readonly string[]): string {
 export function scalarTape(a: number, b: number): ScalarTape {
   const graph = scalarGraph();
   const values = graph.nodes.map((node) => at(node.outputs, 0));
-  const computed = evaluate({ ...graph, results: values }, [Float64Array.of(a), Float64Array.of(b)]).map((r) => at(r, 0));
+  const computed = evaluate({ ...graph, results: values }, [Float64Array.of(a), Float64Array.of(b)]).map((r) =>
+    at(r, 0),
+  );
   const index = new Map(values.map((value, i) => [value, i]));
   graph.params.forEach((param, i) => {
     index.set(param, -1 - i);
@@ -85,7 +88,11 @@ export function scalarTape(a: number, b: number): ScalarTape {
       isResult: graph.results.includes(at(values, i)),
     };
   });
-  const [value, da, db] = graph.results.map((result) => at(computed, index.get(result) ?? 0)) as [number, number, number];
+  const [value, da, db] = graph.results.map((result) => at(computed, index.get(result) ?? 0)) as [
+    number,
+    number,
+    number,
+  ];
   const step = 1e-5;
   const differences = [
     (scalarAt(a + step, b) - scalarAt(a - step, b)) / (2 * step),

@@ -1,8 +1,9 @@
 /** @file The curve of memory against time of a network, and its plan within any budget. */
-import { livePlans, growingCurves } from "../../../src/view/plans.ts";
-import type { LivePlans } from "../../../src/view/plans.ts";
-import type { PlanReply, ViewCurve, ViewEntry } from "../../../src/view/data.ts";
+
 import type { ProgramPlans } from "../../../src/compiler/assemble.ts";
+import type { PlanReply, ViewCurve, ViewEntry } from "../../../src/view/data.ts";
+import type { LivePlans } from "../../../src/view/plans.ts";
+import { growingCurves, livePlans } from "../../../src/view/plans.ts";
 import { DRAWN_STRATEGIES } from "../../../src/view/strategy-curves.ts";
 import { NETWORKS, type NetworkName } from "./networks.ts";
 import { plansFor, viewEntry } from "./plans.ts";

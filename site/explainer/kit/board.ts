@@ -32,7 +32,11 @@ export const moved = (board: Board, piece: number, offset: number): Board => ({
 });
 
 /** Pieces that are there at a common step, and take common bytes. */
-export function clashesWith({ puzzle, offsets }: Board, piece: number, offset = offsets[piece] ?? 0): readonly number[] {
+export function clashesWith(
+  { puzzle, offsets }: Board,
+  piece: number,
+  offset = offsets[piece] ?? 0,
+): readonly number[] {
   const mine = puzzle.buffers[piece];
   if (!mine) return [];
   return puzzle.buffers.flatMap((other, i) => {

@@ -130,46 +130,81 @@ export interface LegendItem {
 
 export function legend(items: readonly LegendItem[]): HTMLElement {
   const keys = items.map(({ colour, text, dashed = false, square = false }) => {
-    const shape = square ? "square" : dashed ? "dashed" : "line";
-    return h("li", {}, h("i", { class: `key ${shape}`, style: `--key:${colour}`, "aria-hidden": "true" }), text);
+    const shape = `${square ? " square" : ""}${dashed ? " dashed" : ""}`;
+    return h("li", {}, h("i", { class: `key${shape}`, style: `--key:${colour}`, "aria-hidden": "true" }), text);
   });
   return h("ul", { class: "keys" }, ...keys);
 }
 
+export interface Says {
+  readonly element: HTMLElement;
+  say(...parts: readonly Child[]): void;
+}
+
 /** What just changed, said to screen readers and shown to everyone. */
-export function verdict(): { readonly element: HTMLElement; say(...parts: readonly Child[]): void } {
+export function verdict(): Says {
   const element = h("p", { class: "says", "aria-live": "polite" });
   return { element, say: (...parts) => replace(element, ...parts) };
 }
 
 export const prefersStill = (): boolean => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-export interface Player {
-  readonly element: HTMLElement;
-  stop(): void;
+export interface PositionsOptions {
+  readonly id: string;
+  readonly label: string;
+  readonly count: number;
+  readonly first: number;
+  readonly text: (position: number) => string;
+  readonly shown: (position: number) => void;
+  /** Milliseconds between two positions. */
+  readonly pause: () => number;
 }
 
-/** Plays positions one after the other; with reduced motion it goes to the end at once. */
-export function player(next: () => boolean, rewind: () => void, end: () => void, pause: () => number): Player {
-  let timer = 0;
+/** Positions that are gone through with a slider, or played. With reduced motion, playing goes to the end at once. */
+export interface Positions {
+  readonly element: HTMLElement;
+  go(position: number): void;
+  /** Another number of positions. */
+  resize(count: number): void;
+}
+
+export function positions({ id, label, count, first, text, shown, pause }: PositionsOptions): Positions {
+  let [timer, last] = [0, count - 1];
+  const go = (position: number): void => {
+    at.set(position);
+    shown(position);
+  };
   const stop = (): void => {
     clearTimeout(timer);
     timer = 0;
     play.textContent = "Play";
   };
   const tick = (): void => {
-    timer = next() ? window.setTimeout(tick, pause()) : 0;
-    if (timer === 0) stop();
+    go(Math.min(last, at.value() + 1));
+    if (at.value() === last) stop();
+    else timer = window.setTimeout(tick, pause());
   };
   const play = button("Play", () => {
     if (timer !== 0) return stop();
-    if (prefersStill()) return end();
-    rewind();
+    if (prefersStill()) return go(last);
+    go(0);
     play.textContent = "Pause";
-    tick();
+    timer = window.setTimeout(tick, pause());
     return undefined;
   });
-  return { element: play, stop };
+  const at = slider({
+    ...{ id, label, min: 0, max: last, value: first, text },
+    changed: (position) => {
+      stop();
+      shown(position);
+    },
+  });
+  const resize = (next: number): void => {
+    stop();
+    last = next - 1;
+    at.input.max = String(last);
+  };
+  return { element: h("div", { class: "controls" }, play, at.element), go, resize };
 }
 
 /** Draws at the width that there is, again whenever it changes. */

@@ -59,7 +59,8 @@ function roundTicks(low: number, high: number, count: number, binary: boolean): 
 
 function powerTicks(low: number, high: number): readonly number[] {
   const marks: number[] = [];
-  const base = high / low > 2000 ? 16 : high / low > 60 ? 4 : 2;
+  // powers of 2, 4 or 16
+  const base = 2 ** (1 + Number(high / low > 60) + 2 * Number(high / low > 2000));
   for (let t = base ** Math.ceil(Math.log(low) / Math.log(base) - 1e-9); t <= high * 1.0001; t *= base) marks.push(t);
   return marks;
 }
@@ -67,7 +68,8 @@ function powerTicks(low: number, high: number): readonly number[] {
 function scaleOf(axis: Axis, values: readonly number[], from: number, to: number): Scale {
   const low = axis.from ?? Math.min(...values);
   const high = axis.to ?? Math.max(...values);
-  const span = (value: number): number => (axis.log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low));
+  const span = (value: number): number =>
+    axis.log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
   const count = Math.max(2, Math.abs(to - from) / (from > to ? 46 : 90));
   const ticks = axis.ticks ?? (axis.log ? powerTicks(low, high) : roundTicks(low, high, count, axis.binary ?? false));
   return { at: (value) => from + (to - from) * (high > low ? span(value) : 0.5), ticks };
@@ -83,7 +85,10 @@ interface Frame {
 function frameOf(plot: Plot, width: number): Frame {
   const { height = 260 } = plot;
   const xs = plot.series.flatMap(({ points }) => points.map(([x]) => x));
-  const ys = [...plot.series.flatMap(({ points }) => points.map(([, y]) => y)), ...(plot.levels ?? []).map(({ y }) => y)];
+  const ys = [
+    ...plot.series.flatMap(({ points }) => points.map(([, y]) => y)),
+    ...(plot.levels ?? []).map(({ y }) => y),
+  ];
   const top = plot.y.log ? Math.max(...ys) * 1.25 : Math.max(...ys) * 1.06;
   const y = { from: plot.y.log ? Math.min(...ys) / 1.25 : 0, to: top, ...plot.y };
   return {
@@ -223,23 +228,32 @@ export interface Bar {
 }
 
 /** Horizontal bars on one scale, names above them. */
-export function barsView(): { readonly element: HTMLElement; show(bars: readonly Bar[], about: string, most?: number): void } {
+export function barsView(): {
+  readonly element: HTMLElement;
+  show(bars: readonly Bar[], about: string, most?: number): void;
+} {
   const element = h("div", { class: "plot bars" });
   let shown: { readonly bars: readonly Bar[]; readonly about: string; readonly most: number } | null = null;
   const draw = fitted(element, (width) => {
     if (!shown) return;
     const { bars, about, most } = shown;
-    const row = 46;
+    // where names and numbers do not fit side by side, numbers have a line of their own
+    const isNarrow = bars.some(({ name, text }) => (name.length + text.length + 3) * 7.6 > width);
+    const [row, low] = isNarrow ? [64, 18] : [46, 0];
     const marks = bars.flatMap(({ name, parts, text }, i): readonly SVGElement[] => {
       const top = i * row;
       let left = 0;
       const rects = parts.map(({ name: part, value, colour }) => {
         const w = Math.max(0, (value / most) * width);
-        const attributes = { x: left.toFixed(1), y: top + 18, width: w.toFixed(1), height: 20, class: "bar" };
+        const attributes = { x: left.toFixed(1), y: top + 18 + low, width: w.toFixed(1), height: 20, class: "bar" };
         left += w;
         return svg("rect", { ...attributes, style: `--series:${colour}` }, svg("title", {}, part));
       });
-      return [words(0, top + 12, name, "start", "bar-name"), ...rects, words(width, top + 12, text, "end", "bar-value")];
+      return [
+        words(0, top + 12, name, "start", "bar-name"),
+        ...rects,
+        words(isNarrow ? 0 : width, top + 12 + low, text, isNarrow ? "start" : "end", "bar-value"),
+      ];
     });
     const height = bars.length * row;
     replace(

@@ -1,6 +1,5 @@
 /** @file The board of the packing puzzle, drawn as SVG: pieces are dragged by pointers, and are sliders for keys and screen readers. */
-import { replace, svg } from "../../../src/view/page/dom.ts";
-import { h } from "../../../src/view/page/dom.ts";
+import { h, replace, svg } from "../../../src/view/page/dom.ts";
 import { type Board, clashesWith, heightOfBoard, lowestFree, moved, nextFree } from "./board.ts";
 import { fitted } from "./figure.ts";
 import { bytesText, bytesTick } from "./text.ts";
@@ -94,7 +93,11 @@ function boardOf({ puzzle }: Board, { width, x, y, most }: Frame, pieces: readon
   );
   const line = (bytes: number, name: string): SVGElement =>
     svg("line", { x1: BOX.left, x2: right, y1: y(bytes), y2: y(bytes), class: name });
-  const bound = svg("text", { x: right - 4, y: y(puzzle.boundBytes) - 5, "text-anchor": "end", class: "level-label" }, "bound");
+  const bound = svg(
+    "text",
+    { x: right - 4, y: y(puzzle.boundBytes) - 5, "text-anchor": "end", class: "level-label" },
+    "bound",
+  );
   const steps = svg("text", { x: right, y: HEIGHT - 8, "text-anchor": "end", class: "tick" }, `${puzzle.steps} steps`);
   return svg(
     "svg",
@@ -109,11 +112,16 @@ function pieceOf({ puzzle }: Board, { x, y, most }: Frame, index: number): SVGGE
   const { name, start, end, bytes } = puzzle.buffers[index] ?? { name: "", start: 0, end: 0, bytes: 0 };
   const [w, tall] = [x(end) - x(start), y(0) - y(bytes)];
   const colour = `--series:var(--kind-${COLOURS[index % COLOURS.length]})`;
-  const text = w > 7 * name.length + 8 ? name : "";
+  const text = w > 7 * name.length + 8 && tall > 13 ? name : "";
   const attributes = { class: "piece", tabindex: 0, role: "slider", "aria-orientation": "vertical", style: colour };
   return svg(
     "g",
-    { ...attributes, "aria-label": `${name}, ${bytesText(bytes)}, steps ${start} to ${end - 1}`, "aria-valuemin": 0, "aria-valuemax": most },
+    {
+      ...attributes,
+      "aria-label": `${name}, ${bytesText(bytes)}, steps ${start} to ${end - 1}`,
+      "aria-valuemin": 0,
+      "aria-valuemax": most,
+    },
     svg("rect", { x: x(start), y: 0, width: Math.max(3, w), height: tall, rx: 3 }),
     svg("text", { x: x(start) + 6, y: Math.min(tall - 5, tall / 2 + 4) }, text),
   );

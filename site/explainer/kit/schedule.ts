@@ -96,5 +96,16 @@ export function followed(schedule: ReversalSchedule): Followed {
   if (counts.problem !== null) throw new Error(counts.problem);
   const { forwardSteps, recomputedSteps, peakSnapshots, cost } = counts;
   const mostRuns = evaluations.reduce((most, n) => Math.max(most, n), 0);
-  return { schedule, columns: column, kept, moves, words, forwardSteps, recomputedSteps, peakSnapshots, mostRuns, cost };
+  return {
+    schedule,
+    columns: column,
+    kept,
+    moves,
+    words,
+    forwardSteps,
+    recomputedSteps,
+    peakSnapshots,
+    mostRuns,
+    cost,
+  };
 }

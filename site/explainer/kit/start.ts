@@ -48,6 +48,13 @@ function themeButton(): HTMLElement {
   return element;
 }
 
+/** On narrow screens the list of parts is wider than the page. */
+function showPart(): void {
+  const list = document.querySelector<HTMLElement>(".top ol");
+  const here = list?.querySelector<HTMLElement>("[aria-current]");
+  if (list && here) list.scrollLeft = here.offsetLeft - (list.clientWidth - here.offsetWidth) / 2;
+}
+
 let drawn: () => void = () => {};
 const isDrawn = new Promise<void>((resolve) => {
   drawn = resolve;
@@ -63,6 +70,7 @@ export function firstFigure(): void {
 
 /** Starts a page: its first figure alone, then the others. It is ready when all have been drawn once. */
 export function startPage([first, ...others]: readonly (() => Promise<void> | void)[]): void {
+  showPart();
   document.getElementById("theme")?.replaceChildren(themeButton());
   const after = async (figure: () => Promise<void> | void): Promise<void> => {
     await isDrawn;

@@ -1,17 +1,21 @@
 /** @file The views of `tidemark view` in a figure: map, memory over time, curve. They redraw together from one store. */
+
+import type { ViewEntry } from "../../../src/view/data.ts";
 import { chartView } from "../../../src/view/page/chart.ts";
 import { h } from "../../../src/view/page/dom.ts";
 import { drawLegend } from "../../../src/view/page/legend.ts";
-import { mapsView, section } from "../../../src/view/page/parts.ts";
 import { themeOf } from "../../../src/view/page/palette.ts";
+import { mapsView, section } from "../../../src/view/page/parts.ts";
 import { createStore, type State, type Store, shownOf, wholeFrame } from "../../../src/view/page/store.ts";
-import type { ViewEntry } from "../../../src/view/data.ts";
 import { isDark, onTheme } from "./start.ts";
 
 export function storeOf(title: string, entry: ViewEntry): Store {
   const none = { selection: null, query: "", busy: false, message: "", curve: null, budgetBytes: null };
   const reachBytes = entry.picture.heightBytes;
-  const store = createStore({ ...none, reachBytes, title, entries: [entry], sides: [shownOf(entry)], live: true }, isDark());
+  const store = createStore(
+    { ...none, reachBytes, title, entries: [entry], sides: [shownOf(entry)], live: true },
+    isDark(),
+  );
   onTheme(() => store.set({ theme: themeOf(isDark()) }));
   return store;
 }

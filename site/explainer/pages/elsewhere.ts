@@ -32,14 +32,23 @@ async function inverse(): Promise<void> {
         { name: "stored", colour: "var(--b)", points: line((one) => one.storedBytes) },
         { name: "inverses", colour: "var(--c)", points: line((one) => one.inverseBytes) },
       ],
-      about: rows.map(([x, one]) => `${x} blocks: ${bytesText(one.storedBytes)} stored, ${bytesText(one.inverseBytes)} with inverses`).join("; "),
+      about: rows
+        .map(
+          ([x, one]) =>
+            `${x} blocks: ${bytesText(one.storedBytes)} stored, ${bytesText(one.inverseBytes)} with inverses`,
+        )
+        .join("; "),
     });
     firstFigure();
   }
   const [depth, last] = rows.at(-1) ?? [];
   if (!last) return;
   told.say(
-    ...[`${depth} blocks: `, figureNumber("inverse.stored", last.storedBytes, bytesText(last.storedBytes)), " stored, "],
+    ...[
+      `${depth} blocks: `,
+      figureNumber("inverse.stored", last.storedBytes, bytesText(last.storedBytes)),
+      " stored, ",
+    ],
     ...[figureNumber("inverse.bytes", last.inverseBytes, bytesText(last.inverseBytes)), " with inverses, for "],
     ...[figureNumber("inverse.time", last.slowdown, ratioText(last.slowdown)), " the predicted time."],
   );
@@ -60,8 +69,13 @@ interface Rounded {
 function drawRounded(rows: readonly Rounded[], bars: ReturnType<typeof barsView>): void {
   const shown = rows.map(({ bits, bytes, error }) => {
     const name = bits === 32 ? "32 bits, as they are" : `${bits} bit${bits === 1 ? "" : "s"}`;
-    const off = error ? `, gradients off by ${percentText(error.relative)}` : bits === 32 ? ", exact" : "";
-    return { name, parts: [{ name, value: bytes, colour: bits === 32 ? "var(--b)" : "var(--c)" }], text: `${bytesText(bytes)}${off}` };
+    const exact = bits === 32 ? ", exact" : "";
+    const off = error ? `, gradients off by ${percentText(error.relative)}` : exact;
+    return {
+      name,
+      parts: [{ name, value: bytes, colour: bits === 32 ? "var(--b)" : "var(--c)" }],
+      text: `${bytesText(bytes)}${off}`,
+    };
   });
   bars.show(shown, `The arena by bits: ${shown.map(({ name, text }) => `${name}, ${text}`).join("; ")}.`);
 }
@@ -79,14 +93,24 @@ async function lossy(): Promise<void> {
   if (!whole || !eight) return;
   told.say(
     ...["From ", figureNumber("lossy.32", whole.bytes, bytesText(whole.bytes)), " to "],
-    ...[figureNumber("lossy.8", eight.bytes, bytesText(eight.bytes)), " with 8 bits. Below that little is gained: what is left are weights, gradients and workspace."],
+    ...[
+      figureNumber("lossy.8", eight.bytes, bytesText(eight.bytes)),
+      " with 8 bits. Below that little is gained: what is left are weights, gradients and workspace.",
+    ],
   );
   void measureErrors(rows, () => {
     drawRounded(rows, bars);
     const cells = rows.map(({ bits, bytes, error }) => ({
-      cells: [String(bits), bytesText(bytes), error ? percentText(error.relative) : bits === 32 ? "0" : "…", error ? error.cosine.toFixed(6) : "1"],
+      cells: [
+        String(bits),
+        bytesText(bytes),
+        error ? percentText(error.relative) : "0",
+        error ? error.cosine.toFixed(6) : "1",
+      ],
     }));
-    table.show(numbersTable("bytes and errors by bits", ["bits", "arena", "gradient off by", "cosine of the angle"], cells));
+    table.show(
+      numbersTable("bytes and errors by bits", ["bits", "arena", "gradient off by", "cosine of the angle"], cells),
+    );
   });
 }
 
@@ -104,7 +128,8 @@ const SHARE = 0.5;
 /** Bytes a second, twice as many each. */
 const RATES = [2, 3, 4, 5, 6, 7].map((power) => 12.5e6 * 2 ** power);
 
-const rateText = (rate: number): string => (rate >= 1e9 ? `${Number((rate / 1e9).toPrecision(2))} GB/s` : `${Math.round(rate / 1e6)} MB/s`);
+const rateText = (rate: number): string =>
+  rate >= 1e9 ? `${Number((rate / 1e9).toPrecision(2))} GB/s` : `${Math.round(rate / 1e6)} MB/s`;
 
 interface Spilling {
   readonly base: BudgetFigures;
@@ -115,10 +140,23 @@ interface Spilling {
 function drawSpilled({ base, rows, rate }: Spilling, plot: ReturnType<typeof plotView>): void {
   const ratio = (ms: number): number => ms / base.stored.predictedMs;
   const recomputed = ratio(base.recomputed.predictedMs);
-  const moved = rows.flatMap(([x, one]): readonly PlotPoint[] => (one.moved ? [[x, ratio(one.moved.predictedMs)]] : []));
+  const moved = rows.flatMap(([x, one]): readonly PlotPoint[] =>
+    one.moved ? [[x, ratio(one.moved.predictedMs)]] : [],
+  );
   plot.show({
-    x: { label: "bandwidth each way", log: true, text: rateText, ticks: RATES, from: RATES[0] ?? 1, to: RATES.at(-1) ?? 2 },
-    y: { label: "time over everything stored", text: (y) => `${Number(y.toFixed(2))} ×`, to: Math.max(2.2, recomputed * 1.3) },
+    x: {
+      label: "bandwidth each way",
+      log: true,
+      text: rateText,
+      ticks: RATES,
+      from: RATES[0] ?? 1,
+      to: RATES.at(-1) ?? 2,
+    },
+    y: {
+      label: "time over everything stored",
+      text: (y) => `${Number(y.toFixed(2))} ×`,
+      to: Math.max(2.2, recomputed * 1.3),
+    },
     series: [
       { name: "moving", colour: "var(--d)", points: moved.filter(([, y]) => y < 2.2) },
       { name: "both", colour: "var(--c)", points: rows.map(([x, one]): PlotPoint => [x, ratio(one.both.predictedMs)]) },
@@ -144,9 +182,20 @@ async function spill(): Promise<void> {
     const share = (ms: number): number => ms / stored.predictedMs;
     told.say(
       ...[`In ${bytesText(budgetBytes)}, at ${rateText(rate)}: recomputing alone takes `],
-      ...[figureNumber("spill.recomputed", share(recomputed.predictedMs), ratioText(share(recomputed.predictedMs))), " the time, moving alone "],
-      ...[here.moved ? figureNumber("spill.moved", share(here.moved.predictedMs), ratioText(share(here.moved.predictedMs))) : "does not fit"],
-      ...[", the better of both for each value ", figureNumber("spill.both", share(here.both.predictedMs), ratioText(share(here.both.predictedMs))), "."],
+      ...[
+        figureNumber("spill.recomputed", share(recomputed.predictedMs), ratioText(share(recomputed.predictedMs))),
+        " the time, moving alone ",
+      ],
+      ...[
+        here.moved
+          ? figureNumber("spill.moved", share(here.moved.predictedMs), ratioText(share(here.moved.predictedMs)))
+          : "does not fit",
+      ],
+      ...[
+        ", the better of both for each value ",
+        figureNumber("spill.both", share(here.both.predictedMs), ratioText(share(here.both.predictedMs))),
+        ".",
+      ],
     );
   };
   const control = slider({
@@ -169,7 +218,8 @@ async function spill(): Promise<void> {
     rows.push([one, await first.call("spilledFigures", one, SHARE)]);
     draw();
   }
-  const text = (ms: number | undefined): string => (ms === undefined ? "does not fit" : ratioText(ms / stored.predictedMs));
+  const text = (ms: number | undefined): string =>
+    ms === undefined ? "does not fit" : ratioText(ms / stored.predictedMs);
   const cells = rows.map(([x, one]) => ({
     cells: [rateText(x), text(base?.recomputed.predictedMs), text(one.moved?.predictedMs), text(one.both.predictedMs)],
   }));
@@ -193,7 +243,11 @@ async function strips(): Promise<void> {
     const cut = known.get(vocabulary) ?? (await second.call("strips", Number(vocabulary)));
     known.set(vocabulary, cut);
     if (wanted !== vocabulary) return;
-    const bar = (name: string, value: number, colour: string) => ({ name, parts: [{ name, value, colour }], text: bytesText(value) });
+    const bar = (name: string, value: number, colour: string) => ({
+      name,
+      parts: [{ name, value, colour }],
+      text: bytesText(value),
+    });
     const shown = [
       bar("logits of all positions", cut.logitBytes, "var(--quiet)"),
       bar("arena, whole", cut.storedBytes, "var(--b)"),

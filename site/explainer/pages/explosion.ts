@@ -2,8 +2,18 @@
 import { h, replace } from "../../../src/view/page/dom.ts";
 import type { AttentionBytes, Growth, StepBytes } from "../engine/explosion.ts";
 import { createEngine, latest } from "../kit/engine.ts";
-import { choice, figureNumber, legend, numbersTable, slider, stage, tableSlot, verdict } from "../kit/figure.ts";
-import { barsView, type PlotPoint, plotView } from "../kit/plot.ts";
+import {
+  choice,
+  figureNumber,
+  legend,
+  numbersTable,
+  type Says,
+  slider,
+  stage,
+  tableSlot,
+  verdict,
+} from "../kit/figure.ts";
+import { barsView, type PlotPoint, type PlotView, plotView } from "../kit/plot.ts";
 import { firstFigure, startPage } from "../kit/start.ts";
 import { bytesText, bytesTick, countText, percentText, ratioText } from "../kit/text.ts";
 
@@ -26,7 +36,7 @@ type Axes = (typeof AXES)[number]["name"];
 
 type GrowthRows = readonly (readonly [number, Growth])[];
 
-function drawGrowth({ axis, axes }: Shown, rows: GrowthRows, plot: ReturnType<typeof plotView>): void {
+function drawGrowth({ axis, axes }: Shown, rows: GrowthRows, plot: PlotView): void {
   const log = axes === "doubling";
   const line = (of: (one: Growth) => number): readonly PlotPoint[] => rows.map(([x, one]) => [x, of(one)]);
   const last = rows.at(-1);
@@ -80,7 +90,10 @@ async function depth(): Promise<void> {
     if (!from || !to) return;
     const factor = to[1].trainingBytes / to[1].forwardBytes;
     told.say(
-      ...[`At ${axis} ${countText(to[0])} a step with gradients takes `, figureNumber("training", to[1].trainingBytes, bytesText(to[1].trainingBytes))],
+      ...[
+        `At ${axis} ${countText(to[0])} a step with gradients takes `,
+        figureNumber("training", to[1].trainingBytes, bytesText(to[1].trainingBytes)),
+      ],
       ...[", ", figureNumber("factor", factor, ratioText(factor)), " the loss alone, for "],
       ...[figureNumber("weights", to[1].weightBytes, bytesText(to[1].weightBytes)), " of weights."],
     );
@@ -104,34 +117,46 @@ async function depth(): Promise<void> {
 const LENGTHS = [64, 128, 256, 512, 1024, 2048, 4096, 8192] as const;
 const HEAD_WIDTH = 64;
 
+interface Lengths {
+  readonly rows: readonly (readonly [number, AttentionBytes])[];
+  readonly length: number;
+  readonly log: boolean;
+}
+
+function drawAttention({ rows, length, log }: Lengths, plot: PlotView, told: Says): void {
+  const line = (of: (one: AttentionBytes) => number): readonly PlotPoint[] => rows.map(([x, one]) => [x, of(one)]);
+  const square = { name: "one matrix", colour: "var(--quiet)", dashed: true, bare: true };
+  const texts = rows.map(([x, { wholeBytes, fusedBytes }]) => {
+    return `${countText(x)}: written out ${bytesText(wholeBytes)}, as one operation ${bytesText(fusedBytes)}`;
+  });
+  plot.show({
+    x: { label: "positions T", log, text: countText, ticks: LENGTHS, from: log ? 64 : 0, to: 8192 },
+    y: { label: "bytes", log, text: bytesTick, binary: true },
+    series: [
+      { name: "written out", colour: "var(--b)", points: line((one) => one.wholeBytes) },
+      { name: "one operation", colour: "var(--c)", points: line((one) => one.fusedBytes) },
+      { ...square, points: line((one) => one.squareBytes) },
+    ],
+    cursor: rows.some(([x]) => x === length) ? length : null,
+    about: `Bytes by length. ${texts.join("; ")}.`,
+  });
+  const [, here] = rows.find(([x]) => x === length) ?? [];
+  if (!here) return;
+  const ratio = here.wholeBytes / here.fusedBytes;
+  told.say(
+    ...[`${countText(length)} positions: `, figureNumber("whole", here.wholeBytes, bytesText(here.wholeBytes))],
+    ...[" written out, ", figureNumber("fused", here.fusedBytes, bytesText(here.fusedBytes)), " as one operation, "],
+    ...[figureNumber("attention.ratio", ratio, ratioText(ratio)), " less. One matrix alone is "],
+    ...[bytesText(here.squareBytes), "."],
+  );
+}
+
 async function attention(): Promise<void> {
   const box = stage("attention");
   const [plot, told, table] = [plotView(), verdict(), tableSlot()];
   const rows: (readonly [number, AttentionBytes])[] = [];
   let [length, log] = [2048, false];
-  const draw = (): void => {
-    const line = (of: (one: AttentionBytes) => number): readonly PlotPoint[] => rows.map(([x, one]) => [x, of(one)]);
-    plot.show({
-      x: { label: "positions T", log, text: countText, ticks: LENGTHS, from: log ? 64 : 0, to: 8192 },
-      y: { label: "bytes", log, text: bytesTick, binary: true },
-      series: [
-        { name: "written out", colour: "var(--b)", points: line((one) => one.wholeBytes) },
-        { name: "one operation", colour: "var(--c)", points: line((one) => one.fusedBytes) },
-        { name: "one matrix", colour: "var(--quiet)", dashed: true, bare: true, points: line((one) => one.squareBytes) },
-      ],
-      cursor: rows.some(([x]) => x === length) ? length : null,
-      about: `Bytes by length. ${rows.map(([x, one]) => `${countText(x)}: written out ${bytesText(one.wholeBytes)}, as one operation ${bytesText(one.fusedBytes)}`).join("; ")}.`,
-    });
-    const [, here] = rows.find(([x]) => x === length) ?? [];
-    if (!here) return;
-    const ratio = here.wholeBytes / here.fusedBytes;
-    told.say(
-      ...[`${countText(length)} positions: `, figureNumber("whole", here.wholeBytes, bytesText(here.wholeBytes)), " written out, "],
-      ...[figureNumber("fused", here.fusedBytes, bytesText(here.fusedBytes)), " as one operation, "],
-      ...[figureNumber("attention.ratio", ratio, ratioText(ratio)), " less. One matrix alone is "],
-      ...[bytesText(here.squareBytes), "."],
-    );
-  };
+  const draw = (): void => drawAttention({ rows, length, log }, plot, told);
   const control = slider({
     ...{ id: "length", label: "Positions", min: 6, max: 13, value: 11 },
     text: (power) => countText(2 ** power),
@@ -149,7 +174,14 @@ async function attention(): Promise<void> {
     log = axes === "doubling";
     draw();
   });
-  replace(box, h("div", { class: "controls" }, control.element, scale), keys, plot.element, told.element, table.element);
+  replace(
+    box,
+    h("div", { class: "controls" }, control.element, scale),
+    keys,
+    plot.element,
+    told.element,
+    table.element,
+  );
   for (const x of LENGTHS) {
     rows.push([x, await attending.call("attentionBytes", x, HEAD_WIDTH)]);
     if (rows.length > 1) draw();

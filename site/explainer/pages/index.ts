@@ -1,6 +1,7 @@
 /** @file The first page of the explainer: one plan under a slider. */
-import { h, replace } from "../../../src/view/page/dom.ts";
+
 import type { ViewEntry } from "../../../src/view/data.ts";
+import { h, replace } from "../../../src/view/page/dom.ts";
 import { createEngine, latest } from "../kit/engine.ts";
 import { figureNumber, slider, stage, verdict } from "../kit/figure.ts";
 import { firstFigure, startPage } from "../kit/start.ts";
@@ -42,7 +43,12 @@ async function budget(): Promise<void> {
     changed: (share) => void ask(share),
   });
   const columns = h("div", { class: "plan-columns" }, map.element, chart.element);
-  replace(box, h("div", { class: "controls" }, control.element), told.element, h("div", { class: "views hero" }, columns));
+  replace(
+    box,
+    h("div", { class: "controls" }, control.element),
+    told.element,
+    h("div", { class: "views hero" }, columns),
+  );
   follow(store, columns, (state, before) => {
     map.draw(state, before);
     chart.draw(state, before);

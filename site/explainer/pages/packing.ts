@@ -18,10 +18,10 @@ const NETWORKS: readonly { readonly name: ReuseName; readonly text: string }[] =
 ];
 
 const IDEAS = [
-  ["apartBytes", "Every value in bytes of its own", "var(--b)"],
-  ["sharedBytes", "Bytes shared by values whose lifetimes do not overlap", "var(--d)"],
-  ["inPlaceBytes", "And results written over what is read for the last time", "var(--a)"],
-  ["fusedBytes", "And operations fused", "var(--c)"],
+  ["apartBytes", "Every value apart", "var(--b)"],
+  ["sharedBytes", "Lifetimes shared", "var(--d)"],
+  ["inPlaceBytes", "… and written in place", "var(--a)"],
+  ["fusedBytes", "… and fused", "var(--c)"],
 ] as const;
 
 async function reuse(): Promise<void> {
@@ -65,7 +65,10 @@ async function puzzle(): Promise<void> {
   const say = (board: Board): void => {
     const [height, clashes] = [heightOfBoard(board), clashCount(board)];
     const above = height / data.boundBytes - 1;
-    const place = above <= 0 ? "the bound: no arena is smaller." : `${percentText(above)} above the bound of ${bytesText(data.boundBytes)}.`;
+    const place =
+      above <= 0
+        ? "the bound: no arena is smaller."
+        : `${percentText(above)} above the bound of ${bytesText(data.boundBytes)}.`;
     const pairs = clashes === 1 ? "1 pair overlaps" : `${clashes} pairs overlap`;
     const number = figureNumber("puzzle.height", height, bytesText(height));
     if (clashes > 0) told.say("Height ", number, `; ${pairs}.`);

@@ -1,7 +1,19 @@
 /** @file Binomial schedules, on the page's own thread: they take no time. */
 import { reach, repetitions } from "../../../src/loops/binomial.ts";
 import { h, replace, svg } from "../../../src/view/page/dom.ts";
-import { choice, figureNumber, fitted, legend, numbersTable, player, slider, stage, tableSlot, verdict } from "../kit/figure.ts";
+import {
+  choice,
+  figureNumber,
+  fitted,
+  type LegendItem,
+  legend,
+  numbersTable,
+  positions,
+  slider,
+  stage,
+  tableSlot,
+  verdict,
+} from "../kit/figure.ts";
 import { type PlotPoint, plotView } from "../kit/plot.ts";
 import { type Followed, followed, type Kind, scheduleOf } from "../kit/schedule.ts";
 import { firstFigure, startPage } from "../kit/start.ts";
@@ -16,6 +28,15 @@ const NAMES: Readonly<Record<Kind, string>> = {
   "store-all": "store all",
 };
 
+const KIND_OPTIONS = Object.entries(NAMES).map(([name, text]) => ({ name: name as Kind, text }));
+
+const MARKS: readonly LegendItem[] = [
+  { colour: "var(--a)", text: "a state in memory" },
+  { colour: "var(--b)", text: "a state on disk" },
+  { colour: "var(--text)", text: "running forward" },
+  { colour: "var(--c)", text: "reversed", square: true },
+];
+
 interface Setting {
   readonly kind: Kind;
   readonly steps: number;
@@ -27,7 +48,11 @@ const FIRST: Setting = { kind: "binomial", steps: 35, slots: 4 };
 const BOX = { left: 44, right: 8, top: 8, bottom: 34 } as const;
 
 /** The drawing of a schedule up to a column. */
-function drawingOf({ schedule, columns, kept, moves, recomputedSteps }: Followed, width: number, now: number): SVGElement {
+function drawingOf(
+  { schedule, columns, kept, moves, recomputedSteps }: Followed,
+  width: number,
+  now: number,
+): SVGElement {
   const { steps } = schedule;
   const height = Math.round(Math.max(260, Math.min(430, steps * 9)));
   const [w, tall] = [width - BOX.left - BOX.right, height - BOX.top - BOX.bottom];
@@ -38,13 +63,27 @@ function drawingOf({ schedule, columns, kept, moves, recomputedSteps }: Followed
     if (from > now) return [];
     const colour = level === 0 ? "var(--a)" : "var(--b)";
     const line = { x1: x(from), x2: Math.max(x(from) + 2, x(Math.min(to, now + 1))), y1: y(step), y2: y(step) };
-    return [svg("line", { ...line, class: "kept-line", "stroke-width": Math.min(4, Math.max(2, unit * 0.4)), style: `--series:${colour}` })];
+    return [
+      svg("line", {
+        ...line,
+        class: "kept-line",
+        "stroke-width": Math.min(4, Math.max(2, unit * 0.4)),
+        style: `--series:${colour}`,
+      }),
+    ];
   });
   const done = moves.filter(({ column }) => column <= now);
   const marks = done.map(({ column, kind, from, to }): SVGElement => {
     if (kind === "forward") {
       const stroke = Math.min(2.4, Math.max(1.1, (w / columns) * 0.6));
-      return svg("line", { x1: x(column), x2: x(column + 1), y1: y(from), y2: y(to), class: "run", "stroke-width": stroke });
+      return svg("line", {
+        x1: x(column),
+        x2: x(column + 1),
+        y1: y(from),
+        y2: y(to),
+        class: "run",
+        "stroke-width": stroke,
+      });
     }
     const size = { x: x(column), y: y(to), width: Math.max(2.2, w / columns), height: Math.max(2, y(from) - y(to)) };
     return svg("rect", { ...size, class: "back" });
@@ -56,7 +95,11 @@ function drawingOf({ schedule, columns, kept, moves, recomputedSteps }: Followed
   return svg(
     "svg",
     { viewBox: `0 0 ${width} ${height}`, width, height, class: "schedule", role: "img", "aria-label": about },
-    svg("path", { d: `M${BOX.left} ${BOX.top}V${height - BOX.bottom}H${width - BOX.right}`, class: "axis", fill: "none" }),
+    svg("path", {
+      d: `M${BOX.left} ${BOX.top}V${height - BOX.bottom}H${width - BOX.right}`,
+      class: "axis",
+      fill: "none",
+    }),
     ...[...ticks, ...states, ...marks],
     svg("line", { x1: x(now + 1), x2: x(now + 1), y1: BOX.top, y2: height - BOX.bottom, class: "cursor" }),
     text(width - BOX.right, height - 10, "moves", "end"),
@@ -67,7 +110,14 @@ function drawingOf({ schedule, columns, kept, moves, recomputedSteps }: Followed
 const tile = (key: string, value: number, text: string, name: string): HTMLElement =>
   h("div", { class: "tile" }, figureNumber(key, value, text), h("span", {}, name));
 
-function tilesOf({ schedule, forwardSteps, recomputedSteps, peakSnapshots, mostRuns, cost }: Followed): readonly HTMLElement[] {
+function tilesOf({
+  schedule,
+  forwardSteps,
+  recomputedSteps,
+  peakSnapshots,
+  mostRuns,
+  cost,
+}: Followed): readonly HTMLElement[] {
   const ratio = forwardSteps / Math.max(1, schedule.steps);
   const isCosted = schedule.levels.some(({ writeCost, readCost }) => writeCost + readCost > 0);
   return [
@@ -85,24 +135,32 @@ function schedulePage(): void {
   let now = 0;
   let shown = followed(scheduleOf(setting.kind, setting.steps, setting.slots));
   const box = stage("schedule");
-  const [drawing, tiles, told, table] = [h("div", { class: "plot" }), h("div", { class: "tiles" }), verdict(), tableSlot()];
+  const [drawing, tiles, told, table] = [
+    h("div", { class: "plot" }),
+    h("div", { class: "tiles" }),
+    verdict(),
+    tableSlot(),
+  ];
   const others = [reachFigure(), compareFigure()];
   const draw = fitted(drawing, (width) => replace(drawing, drawingOf(shown, width, now)));
-  const go = (column: number): void => {
-    now = column;
-    at.set(column);
-    told.say(`Move ${column + 1} of ${shown.columns}: ${shown.words[column] ?? ""}.`);
-    draw();
-  };
+  const at = positions({
+    ...{ id: "move", label: "Move", count: shown.columns, first: shown.columns - 1 },
+    text: (n) => `${n + 1} of ${shown.columns}`,
+    shown: (column) => {
+      now = column;
+      told.say(`Move ${column + 1} of ${shown.columns}: ${shown.words[column] ?? ""}.`);
+      draw();
+    },
+    pause: () => Math.max(24, Math.min(220, 12_000 / shown.columns)),
+  });
   const change = (part: Partial<Setting>): void => {
     setting = { ...setting, ...part };
-    play.stop();
     shown = followed(scheduleOf(setting.kind, setting.steps, setting.slots));
-    at.input.max = String(shown.columns - 1);
+    at.resize(shown.columns);
     replace(tiles, ...tilesOf(shown));
     slots.input.disabled = setting.kind === "square-root" || setting.kind === "store-all";
     table.show(movesTable(shown));
-    go(shown.columns - 1);
+    at.go(shown.columns - 1);
     for (const draws of others) draws(setting);
   };
   const steps = slider({
@@ -113,38 +171,12 @@ function schedulePage(): void {
     ...{ id: "slots", label: "Slots", min: 1, max: 12, value: setting.slots, text: countText },
     changed: (n) => change({ slots: n }),
   });
-  const at = slider({
-    ...{ id: "move", label: "Move", min: 0, max: shown.columns - 1, value: shown.columns - 1 },
-    text: (n) => `${n + 1} of ${shown.columns}`,
-    changed: (n) => {
-      play.stop();
-      go(n);
-    },
-  });
-  const play = player(
-    () => {
-      if (now < shown.columns - 1) go(now + 1);
-      return now < shown.columns - 1;
-    },
-    () => go(0),
-    () => go(shown.columns - 1),
-    () => Math.max(24, Math.min(220, 12_000 / shown.columns)),
-  );
-  const options = Object.entries(NAMES).map(([name, text]) => ({ name: name as Kind, text }));
-  const keys = legend([
-    { colour: "var(--a)", text: "a state in memory" },
-    { colour: "var(--b)", text: "a state on disk" },
-    { colour: "var(--text)", text: "running forward" },
-    { colour: "var(--c)", text: "reversed", square: true },
-  ]);
-  replace(
-    box,
-    h("div", { class: "controls" }, choice("Schedule", options, setting.kind, (kind) => change({ kind }))),
+  const kinds = choice("Schedule", KIND_OPTIONS, setting.kind, (kind) => change({ kind }));
+  const controls = [
+    h("div", { class: "controls" }, kinds),
     h("div", { class: "controls" }, steps.element, slots.element),
-    ...[tiles, keys, drawing],
-    h("div", { class: "controls" }, play.element, at.element),
-    ...[told.element, table.element],
-  );
+  ];
+  replace(box, ...controls, tiles, legend(MARKS), drawing, at.element, told.element, table.element);
   change({});
   firstFigure();
 }
@@ -159,7 +191,12 @@ const [SLOTS, REPETITIONS] = [8, 7] as const;
 /** The table of β. */
 function reachFigure(): (setting: Setting) => void {
   const box = stage("reach");
-  const place = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "lengths by slots and repetitions" });
+  const place = h("div", {
+    class: "scroll",
+    tabindex: 0,
+    role: "region",
+    "aria-label": "lengths by slots and repetitions",
+  });
   const told = verdict();
   replace(box, place, told.element);
   return ({ steps, slots }) => {
@@ -194,7 +231,12 @@ function compareFigure(): (setting: Setting) => void {
   const box = stage("compare");
   const [plot, table] = [plotView(), tableSlot()];
   const root = { colour: "var(--quiet)", text: "square root, which takes as many slots as it needs", dashed: true };
-  replace(box, legend([...COMPARED.map(([kind, colour]) => ({ colour, text: NAMES[kind] })), root]), plot.element, table.element);
+  replace(
+    box,
+    legend([...COMPARED.map(([kind, colour]) => ({ colour, text: NAMES[kind] })), root]),
+    plot.element,
+    table.element,
+  );
   return ({ steps, slots }) => {
     const all = Array.from({ length: 12 }, (_, i) => i + 1);
     const count = (kind: Kind, s: number): number => followed(scheduleOf(kind, steps, s)).recomputedSteps;
@@ -211,8 +253,12 @@ function compareFigure(): (setting: Setting) => void {
       ...{ levels: [level], cursor: slots },
       about: `Forward steps beyond one each for ${steps} steps: ${lines.map(({ name, points }) => `${name} with ${slots} slots ${points[slots - 1]?.[1]}`).join(", ")}, square root ${level.y}.`,
     });
-    const rows = all.map((s, i) => ({ cells: [String(s), ...lines.map(({ points }) => countText(points[i]?.[1] ?? 0))] }));
-    table.show(numbersTable(`forward steps beyond one each, ${steps} steps`, ["slots", ...lines.map(({ name }) => name)], rows));
+    const rows = all.map((s, i) => ({
+      cells: [String(s), ...lines.map(({ points }) => countText(points[i]?.[1] ?? 0))],
+    }));
+    table.show(
+      numbersTable(`forward steps beyond one each, ${steps} steps`, ["slots", ...lines.map(({ name }) => name)], rows),
+    );
   };
 }
 

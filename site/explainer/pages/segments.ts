@@ -20,7 +20,9 @@ const THEN_PLANNED = [2, 3, 6, 8, 12] as const;
 /** Live bytes of a plan at each step. */
 function liveOf({ entry }: SegmentPlan): readonly number[] {
   const kinds = liveColumns(entry.picture);
-  return Array.from({ length: entry.picture.columns - 1 }, (_, t) => kinds.reduce((sum, live) => sum + (live[t] ?? 0), 0));
+  return Array.from({ length: entry.picture.columns - 1 }, (_, t) =>
+    kinds.reduce((sum, live) => sum + (live[t] ?? 0), 0),
+  );
 }
 
 const lineOf = (plan: SegmentPlan, columns: number): readonly PlotPoint[] => {
@@ -37,12 +39,19 @@ interface Every {
 function drawLive({ plans, every }: Every, plot: ReturnType<typeof plotView>): void {
   const [stored, chosen] = [plans.get(0), plans.get(every)];
   const series = [
-    ...(stored ? [{ name: "stored", colour: "var(--quiet)", points: lineOf(stored, 100), bare: true, dashed: true }] : []),
+    ...(stored
+      ? [{ name: "stored", colour: "var(--quiet)", points: lineOf(stored, 100), bare: true, dashed: true }]
+      : []),
     ...(chosen ? [{ name: "segments", colour: "var(--a)", points: lineOf(chosen, 100), area: true }] : []),
   ];
   plot.show({
     x: { label: "the step, from its beginning to its end", text: (x) => `${x} %`, from: 0, to: 100 },
-    y: { label: "bytes alive", text: bytesTick, binary: true, to: Math.max(chosen?.arenaBytes ?? 0, stored?.arenaBytes ?? 0) * 1.05 },
+    y: {
+      label: "bytes alive",
+      text: bytesTick,
+      binary: true,
+      to: Math.max(chosen?.arenaBytes ?? 0, stored?.arenaBytes ?? 0) * 1.05,
+    },
     ...{ series, height: 230 },
     about: `Live bytes over the step with a state every ${every} blocks: at most ${bytesText(chosen?.arenaBytes ?? 0)}; with everything stored ${bytesText(stored?.arenaBytes ?? 0)}.`,
   });
@@ -63,7 +72,14 @@ function drawArenas({ plans, every }: Every, plot: ReturnType<typeof plotView>):
   const count = one && all ? countedBytes(one.arenaBytes, all.arenaBytes) : null;
   const counted = count ? Array.from({ length: SIZE.depth }, (_, i): PlotPoint => [i + 1, count.at(i + 1)]) : [];
   plot.show({
-    x: { label: "blocks a segment, k", log: true, text: countText, ticks: [1, 2, 3, 4, 6, 8, 12, 24], from: 1, to: SIZE.depth },
+    x: {
+      label: "blocks a segment, k",
+      log: true,
+      text: countText,
+      ticks: [1, 2, 3, 4, 6, 8, 12, 24],
+      from: 1,
+      to: SIZE.depth,
+    },
     y: { label: "arena", text: bytesTick, binary: true },
     series: [
       { name: "n/k + c k", colour: "var(--quiet)", dashed: true, bare: true, points: counted },
@@ -75,10 +91,30 @@ function drawArenas({ plans, every }: Every, plot: ReturnType<typeof plotView>):
 }
 
 function everyTable(plans: ReadonlyMap<number, SegmentPlan>): HTMLElement {
-  const rows = [...plans.values()].sort((a, b) => a.every - b.every).map(({ every, arenaBytes, predictedMs }) => ({
-    cells: [every === 0 ? "everything stored" : String(every), bytesText(arenaBytes), `${predictedMs.toFixed(2)} ms`],
-  }));
+  const rows = [...plans.values()]
+    .sort((a, b) => a.every - b.every)
+    .map(({ every, arenaBytes, predictedMs }) => ({
+      cells: [every === 0 ? "everything stored" : String(every), bytesText(arenaBytes), `${predictedMs.toFixed(2)} ms`],
+    }));
   return numbersTable("plans by length of segments", ["blocks a segment", "arena", "predicted time"], rows);
+}
+
+function wordsOf({ plans, every: k }: Every): readonly (HTMLElement | string)[] {
+  const [plan, stored, one, all] = [k, 0, 1, SIZE.depth].map((each) => plans.get(each));
+  if (!plan || !stored) return [];
+  const more = plan.predictedMs / stored.predictedMs - 1;
+  const words = [
+    ...[
+      `A state every ${k === 1 ? "block" : `${k} blocks`}: `,
+      figureNumber("segment.arena", plan.arenaBytes, bytesText(plan.arenaBytes)),
+    ],
+    ...[" instead of ", figureNumber("segment.stored", stored.arenaBytes, bytesText(stored.arenaBytes))],
+    ...[", for ", figureNumber("segment.more", more, percentText(more)), " more time."],
+  ];
+  if (!one || !all) return words;
+  const { c } = countedBytes(one.arenaBytes, all.arenaBytes);
+  const root = decimal(Math.sqrt(SIZE.depth / c), 1);
+  return [...words, " Here c is ", figureNumber("segment.c", c, decimal(c, 2)), `, and √(n/c) is ${root}.`];
 }
 
 /** Resolves with what remains to be planned. */
@@ -87,24 +123,11 @@ async function every(): Promise<() => Promise<void>> {
   const [live, arenas, told, table] = [plotView(), plotView(), verdict(), tableSlot()];
   const plans = new Map<number, SegmentPlan>();
   let chosen: number = FIRST_EVERY;
-  const say = (): void => {
-    const [plan, stored] = [plans.get(chosen), plans.get(0)];
-    const [one, all] = [plans.get(1), plans.get(SIZE.depth)];
-    if (!plan || !stored) return;
-    const c = one && all ? countedBytes(one.arenaBytes, all.arenaBytes).c : null;
-    const more = plan.predictedMs / stored.predictedMs - 1;
-    told.say(
-      ...[`A state every ${chosen === 1 ? "block" : `${chosen} blocks`}: `, figureNumber("segment.arena", plan.arenaBytes, bytesText(plan.arenaBytes))],
-      ...[" instead of ", figureNumber("segment.stored", stored.arenaBytes, bytesText(stored.arenaBytes))],
-      ...[", for ", figureNumber("segment.more", more, percentText(more)), " more time."],
-      ...(c === null ? [] : [" Here c is ", figureNumber("segment.c", c, decimal(c, 2)), `, and √(n/c) is ${decimal(Math.sqrt(SIZE.depth / c), 1)}.`]),
-    );
-  };
   const draw = (): void => {
     drawLive({ plans, every: chosen }, live);
     drawArenas({ plans, every: chosen }, arenas);
     table.show(everyTable(plans));
-    say();
+    told.say(...wordsOf({ plans, every: chosen }));
   };
   const planned = latest((k: number) => planning.call("segmentPlan", SIZE, k));
   const control = slider({
@@ -122,7 +145,15 @@ async function every(): Promise<() => Promise<void>> {
     { colour: "var(--a)", text: "segments of k blocks" },
     { colour: "var(--quiet)", text: "everything stored; below, the count n/k + c k", dashed: true },
   ]);
-  replace(box, h("div", { class: "controls" }, control.element), keys, live.element, told.element, arenas.element, table.element);
+  replace(
+    box,
+    h("div", { class: "controls" }, control.element),
+    keys,
+    live.element,
+    told.element,
+    arenas.element,
+    table.element,
+  );
   const plan = async (k: number): Promise<void> => {
     if (!plans.has(k)) plans.set(k, await planning.call("segmentPlan", SIZE, k));
     draw();
@@ -147,11 +178,21 @@ async function root(): Promise<void> {
       x: { label: "blocks", text: countText, ticks: DEPTHS, from: 0, to: 26 },
       y: { label: "arena", text: bytesTick, binary: true },
       series: [
-        { name: "weights", colour: "var(--quiet)", dashed: true, bare: true, points: line(({ depth }) => weights(depth)) },
+        {
+          name: "weights",
+          colour: "var(--quiet)",
+          dashed: true,
+          bare: true,
+          points: line(({ depth }) => weights(depth)),
+        },
         { name: "stored", colour: "var(--b)", points: line((row) => row.storedBytes) },
         { name: "root", colour: "var(--a)", points: line((row) => row.rootBytes) },
       ],
-      about: rows.map((row) => `${row.depth} blocks: ${bytesText(row.storedBytes)} stored, ${bytesText(row.rootBytes)} in segments`).join("; "),
+      about: rows
+        .map(
+          (row) => `${row.depth} blocks: ${bytesText(row.storedBytes)} stored, ${bytesText(row.rootBytes)} in segments`,
+        )
+        .join("; "),
     });
   };
   const keys = legend([
@@ -168,13 +209,18 @@ async function root(): Promise<void> {
   if (!first || !last) return;
   const [stored, rooted] = [last.storedBytes / first.storedBytes, last.rootBytes / first.rootBytes];
   told.say(
-    ...[`From ${first.depth} to ${last.depth} blocks, everything stored grows `, figureNumber("root.stored", stored, ratioText(stored))],
+    ...[
+      `From ${first.depth} to ${last.depth} blocks, everything stored grows `,
+      figureNumber("root.stored", stored, ratioText(stored)),
+    ],
     ...[", segments ", figureNumber("root.segments", rooted, ratioText(rooted)), "."],
   );
   const cells = rows.map((row) => ({
     cells: [String(row.depth), bytesText(row.storedBytes), bytesText(row.rootBytes), bytesText(weights(row.depth))],
   }));
-  table.show(numbersTable("bytes by depth", ["blocks", "everything stored", "segments of √n", "weights and gradients"], cells));
+  table.show(
+    numbersTable("bytes by depth", ["blocks", "everything stored", "segments of √n", "weights and gradients"], cells),
+  );
 }
 
 const COMPARED = [
@@ -200,14 +246,38 @@ async function auto(): Promise<() => Promise<void>> {
       return { name: of, parts: [{ name: of, value, colour }], text: `${percentText(value)} more time` };
     };
     const bytes = bytesText(rooted.arenaBytes);
-    shown.push(bar(`${title} in ${bytes}, segments`, segments, "var(--b)"), bar(`${title} in ${bytes}, value by value`, best, "var(--c)"));
-    rows.push({ cells: [title, bytesText(stored.arenaBytes), bytes, percentText(segments), bytesText(own.arenaBytes), percentText(best)] });
-    bars.show(shown, `More time than with everything stored: ${shown.map((one) => `${one.name} ${one.text}`).join("; ")}.`);
+    shown.push(
+      bar(`${title} in ${bytes}, segments`, segments, "var(--b)"),
+      bar(`${title} in ${bytes}, value by value`, best, "var(--c)"),
+    );
+    rows.push({
+      cells: [
+        title,
+        bytesText(stored.arenaBytes),
+        bytes,
+        percentText(segments),
+        bytesText(own.arenaBytes),
+        percentText(best),
+      ],
+    });
+    bars.show(
+      shown,
+      `More time than with everything stored: ${shown.map((one) => `${one.name} ${one.text}`).join("; ")}.`,
+    );
     if (name !== "transformer") return;
     told.say(
-      ...["The transformer takes ", figureNumber("auto.stored", stored.arenaBytes, bytesText(stored.arenaBytes)), " with everything stored. In "],
+      ...[
+        "The transformer takes ",
+        figureNumber("auto.stored", stored.arenaBytes, bytesText(stored.arenaBytes)),
+        " with everything stored. In ",
+      ],
       ...[figureNumber("auto.root", rooted.arenaBytes, bytes), " segments take "],
-      ...[figureNumber("auto.segments", segments, percentText(segments)), " more time, the planner's choice ", figureNumber("auto.more", best, percentText(best)), "."],
+      ...[
+        figureNumber("auto.segments", segments, percentText(segments)),
+        " more time, the planner's choice ",
+        figureNumber("auto.more", best, percentText(best)),
+        ".",
+      ],
     );
   };
   const [first, ...others] = COMPARED;

@@ -3,7 +3,18 @@ import { h, replace, svg } from "../../../src/view/page/dom.ts";
 import { heldTable } from "../../../src/view/page/held.ts";
 import type { Lifetimes, ScalarTape, TapeLine } from "../engine/tape.ts";
 import { createEngine, latest } from "../kit/engine.ts";
-import { figureNumber, fitted, legend, numbersTable, player, slider, stage, tableSlot, verdict } from "../kit/figure.ts";
+import {
+  figureNumber,
+  fitted,
+  type LegendItem,
+  legend,
+  numbersTable,
+  positions,
+  slider,
+  stage,
+  tableSlot,
+  verdict,
+} from "../kit/figure.ts";
 import { barsView } from "../kit/plot.ts";
 import { firstFigure, startPage } from "../kit/start.ts";
 import { bytesText, decimal } from "../kit/text.ts";
@@ -80,34 +91,16 @@ async function scalar(): Promise<void> {
       changed: () => void changed(),
     });
   const [a, b] = [input("a", FIRST_A), input("b", FIRST_B)];
-  const go = (now: number): void => {
-    state = { ...state, now };
-    step.set(now);
-    draw();
-  };
-  const step = slider({
-    ...{ id: "line", label: "Line", min: 0, max: last, value: turn },
+  const step = positions({
+    ...{ id: "line", label: "Line", count: last + 1, first: turn },
     text: (i) => `${state.tape.lines[i]?.name ?? ""} (${i + 1} of ${last + 1})`,
-    changed: (i) => {
-      play.stop();
-      go(i);
+    shown: (now) => {
+      state = { ...state, now };
+      draw();
     },
+    pause: () => 900,
   });
-  const play = player(
-    () => {
-      if (state.now < last) go(state.now + 1);
-      return state.now < last;
-    },
-    () => go(0),
-    () => go(last),
-    () => 900,
-  );
-  replace(
-    box,
-    h("div", { class: "controls" }, a.element, b.element),
-    h("div", { class: "controls" }, play.element, step.element),
-    ...[lines, told.element],
-  );
+  replace(box, h("div", { class: "controls" }, a.element, b.element), step.element, lines, told.element);
   draw();
   firstFigure();
 }
@@ -124,7 +117,8 @@ function ganttOf(data: Lifetimes, width: number, now: number): SVGElement {
   const most = Math.max(...live);
   const y = (bytes: number): number => height - 4 - (bytes / most) * (curve - 30);
   const bars = values.flatMap(({ name, start, end, kept, backward }, i): readonly SVGElement[] => {
-    const colour = kept ? "var(--b)" : backward ? "var(--c)" : "var(--quiet)";
+    const made = backward ? "var(--c)" : "var(--quiet)";
+    const colour = kept ? "var(--b)" : made;
     const isAlive = start <= now && now < end;
     const bar = { x: x(start), y: top + i * row + 2, width: Math.max(2, x(end) - x(start)), height: row - 4, rx: 2 };
     const mark = svg("rect", { ...bar, class: isAlive ? "life" : "life faint", style: `--series:${colour}` });
@@ -157,6 +151,12 @@ function lifetimesTable({ values }: Lifetimes): HTMLElement {
 
 const [LAYERS, BATCH, WIDTH] = [5, 256, 64] as const;
 
+const LIVES: readonly LegendItem[] = [
+  { colour: "var(--b)", text: "made forward, waits for backward", square: true },
+  { colour: "var(--quiet)", text: "forward only", square: true },
+  { colour: "var(--c)", text: "made backward", square: true },
+];
+
 async function lifetimes(): Promise<void> {
   const box = stage("lifetimes");
   const [drawing, told, table] = [h("div", { class: "plot" }), verdict(), tableSlot()];
@@ -168,8 +168,15 @@ async function lifetimes(): Promise<void> {
     const waiting = alive.filter(({ kept }) => kept).length;
     const bytes = data.live[now] ?? 0;
     told.say(
-      ...[`Step ${now}, ${data.steps[now]?.text ?? ""}: `, figureNumber("alive", alive.length, `${alive.length} values`)],
-      ...[" alive, ", figureNumber("alive.bytes", bytes, bytesText(bytes)), `; ${waiting} of them wait for the backward pass.`],
+      ...[
+        `Step ${now}, ${data.steps[now]?.text ?? ""}: `,
+        figureNumber("alive", alive.length, `${alive.length} values`),
+      ],
+      ...[
+        " alive, ",
+        figureNumber("alive.bytes", bytes, bytesText(bytes)),
+        `; ${waiting} of them wait for the backward pass.`,
+      ],
     );
   };
   const planned = latest((layers: number) => engine.call("lifetimes", layers, BATCH, WIDTH));
@@ -196,12 +203,8 @@ async function lifetimes(): Promise<void> {
       say();
     },
   });
-  const keys = legend([
-    { colour: "var(--b)", text: "made forward, waits for backward", square: true },
-    { colour: "var(--quiet)", text: "forward only", square: true },
-    { colour: "var(--c)", text: "made backward", square: true },
-  ]);
-  replace(box, h("div", { class: "controls" }, depth.element, step.element), keys, drawing, told.element, table.element);
+  const controls = h("div", { class: "controls" }, depth.element, step.element);
+  replace(box, controls, legend(LIVES), drawing, told.element, table.element);
   table.show(lifetimesTable(data));
   draw();
   say();
@@ -223,7 +226,9 @@ async function held(): Promise<void> {
   });
   const numbers = HELD.map(([column]) => h("span", { "data-number": column, "data-value": String(account[column]) }));
   const list = h("details", { class: "numbers" }, h("summary", {}, "By operation, as a table"));
-  list.append(h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "held by operation" }, heldTable(account)));
+  list.append(
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "held by operation" }, heldTable(account)),
+  );
   replace(box, bars.element, h("span", { hidden: true }, ...numbers), list);
   bars.show(shown, `Held between the passes: ${shown.map(({ name, text }) => `${name}, ${text}`).join("; ")}.`);
 }

@@ -1,13 +1,14 @@
 /** @file The curve between memory and time. */
+
+import type { ViewCurve, ViewEntry } from "../../../src/view/data.ts";
+import { mergedPlans } from "../../../src/view/frontier.ts";
 import { curveView } from "../../../src/view/page/curve.ts";
 import { h, replace } from "../../../src/view/page/dom.ts";
-import { mergedPlans } from "../../../src/view/frontier.ts";
 import { openBody, section } from "../../../src/view/page/parts.ts";
 import { sentenceView } from "../../../src/view/page/sentence.ts";
 import type { State, Store } from "../../../src/view/page/store.ts";
 import { shownOf, wholeFrame } from "../../../src/view/page/store.ts";
 import { storyView } from "../../../src/view/page/story.ts";
-import type { ViewCurve, ViewEntry } from "../../../src/view/data.ts";
 import type { NetworkName } from "../engine/networks.ts";
 import { createEngine } from "../kit/engine.ts";
 import { choice, figureNumber, numbersTable, stage, tableSlot } from "../kit/figure.ts";
@@ -67,7 +68,11 @@ async function curve(): Promise<void> {
   const own = store;
   const views = curveView(own, (bytes) => engine.call("networkWithin", bytes));
   const [map, chart, sentence] = [mapPart(own), chartPart(own), sentenceView()];
-  const story = storyView(own, (step, body) => openBody(own, step, body), (asks, value) => engine.call("networkStory", asks, value));
+  const story = storyView(
+    own,
+    (step, body) => openBody(own, step, body),
+    (asks, value) => engine.call("networkStory", asks, value),
+  );
   const stored = h("div", {}, storedFigures(entry));
   const pick = choice("Network", NETWORKS, FIRST, async (name) => {
     current = name;
@@ -77,7 +82,13 @@ async function curve(): Promise<void> {
     replace(stored, storedFigures(next));
   });
   const left = h("div", {}, map.element, chart.element);
-  const right = h("div", {}, section("time against memory", "", views.element), table.element, section("story", "", story.element));
+  const right = h(
+    "div",
+    {},
+    section("time against memory", "", views.element),
+    table.element,
+    section("story", "", story.element),
+  );
   const columns = h("div", { class: "plan-columns" }, right, left);
   replace(box, h("div", { class: "controls" }, pick), stored, h("div", { class: "views" }, sentence.element, columns));
   follow(own, columns, (state: State, before: State | null) => {

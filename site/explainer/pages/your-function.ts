@@ -50,7 +50,11 @@ function createParts(changed: () => void): Parts & { readonly element: HTMLEleme
   const status = h("p", { class: "status", role: "status" });
   const complaint = h("div", { class: "complaint", id: "complaint", role: "alert", hidden: true });
   const figures = h("p", { class: "says" });
-  const keys = h("p", { class: "keys-note", id: "editor-keys" }, "Tab indents; Escape, then Tab leaves the field. Ctrl-Space completes a name.");
+  const keys = h(
+    "p",
+    { class: "keys-note", id: "editor-keys" },
+    "Tab indents; Escape, then Tab leaves the field. Ctrl-Space completes a name.",
+  );
   const below = h("div", {});
   const element = h(
     "div",
@@ -80,7 +84,13 @@ function started(parts: Parts, sight: Sight, texts: Texts): { readonly store: St
 }
 
 async function own(): Promise<void> {
-  document.head.append(h("style", {}, `.views{${PLAYGROUND_STYLE.replaceAll(":root[data-theme=dark]{", ":root[data-theme=dark] &{").replaceAll(":root{", "&{")}}`));
+  document.head.append(
+    h(
+      "style",
+      {},
+      `.views{${PLAYGROUND_STYLE.replaceAll(":root[data-theme=dark]{", ":root[data-theme=dark] &{").replaceAll(":root{", "&{")}}`,
+    ),
+  );
   let timer = 0;
   let shown: { readonly store: Store; readonly views: PlanViews } | null = null;
   const texts = createTexts((curve) => shown?.store.set({ curve }), engineWorker);
@@ -90,7 +100,12 @@ async function own(): Promise<void> {
   const seen = (sight: Sight): void => {
     parts.graphs.set(sight);
     const { heightBytes } = sight.entry.picture;
-    replace(parts.figures, "With everything stored its arena takes ", figureNumber("own.arena", heightBytes, bytesText(heightBytes)), ".");
+    replace(
+      parts.figures,
+      "With everything stored its arena takes ",
+      figureNumber("own.arena", heightBytes, bytesText(heightBytes)),
+      ".",
+    );
     if (!shown) {
       shown = started(parts, sight, texts);
       return;
