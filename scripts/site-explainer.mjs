@@ -125,7 +125,7 @@ function pageHtml(page, index, home) {
 <h1>${escaped(title)}</h1>
 <p class="lede">${escaped(lede)}</p>
 <noscript><p class="note">The figures of this page are computed by its script, which is off.</p></noscript>
-${read("text", `${slug}.html`).trim()}
+${read("text", `${slug}.html`).trim().replaceAll("<pre>", '<pre tabindex="0">')}
 <section class="code-list"><h2>The code of this page</h2>
 <p>Every number on this page was computed when you opened it, by these files:</p>
 <ul>${links.join("")}</ul></section>
