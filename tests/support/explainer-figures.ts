@@ -20,7 +20,8 @@ const target = wasmTarget(false);
 /** The loss and the gradients with respect to the first argument, planned. */
 function step(loss: (...args: never[]) => Tensor, args: readonly unknown[], options: PlanOptions = {}): PlanInfo {
   const gradient = valueAndGrad(loss as (...args: readonly Tensor[]) => Tensor);
-  return plan(gradient as never, { target, cache: false, ...options })(...(args as never[]));
+  const planned = plan(gradient as (...args: never[]) => unknown, { target, cache: false, ...options });
+  return planned(...(args as unknown as never[]));
 }
 
 const specs = (count: number, shape: readonly number[]): Tensor[] =>
@@ -51,7 +52,7 @@ function explosion(): Figures {
   const [depth, batch, width] = [32, 256, 64];
   const args = [specs(depth, [width, width]), spec([batch, width])] as const;
   const training = step(chain, args).arenaBytes;
-  const alone = plan(chain as never, { target })(...(args as never as never[])).arenaBytes;
+  const alone = plan(chain as (...args: never[]) => Tensor, { target })(...(args as unknown as never[])).arenaBytes;
   const head = (isWhole: boolean) => (ws: readonly Tensor[], x: Tensor) => {
     const [q, k, v] = ws.map((w) => x.matmul(w)) as [Tensor, Tensor, Tensor];
     const seen = isWhole

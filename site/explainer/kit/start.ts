@@ -55,6 +55,23 @@ function showPart(): void {
   if (list && here) list.scrollLeft = here.offsetLeft - (list.clientWidth - here.offsetWidth) / 2;
 }
 
+/** Resolves when a figure is about to be seen: what takes seconds waits for that. */
+export function aboutToBeSeen(id: string): Promise<void> {
+  return new Promise((resolve) => {
+    const figure = document.getElementById(id);
+    if (!figure) return resolve();
+    const observer = new IntersectionObserver(
+      (entries) => {
+        if (!entries.some((entry) => entry.isIntersecting)) return;
+        observer.disconnect();
+        resolve();
+      },
+      { rootMargin: "300px" },
+    );
+    return observer.observe(figure);
+  });
+}
+
 let drawn: () => void = () => {};
 const isDrawn = new Promise<void>((resolve) => {
   drawn = resolve;

@@ -5,7 +5,7 @@ import type { BudgetFigures, SpilledFigures } from "../engine/spill.ts";
 import { createEngine } from "../kit/engine.ts";
 import { choice, figureNumber, legend, numbersTable, slider, stage, tableSlot, verdict } from "../kit/figure.ts";
 import { barsView, type PlotPoint, plotView } from "../kit/plot.ts";
-import { firstFigure, startPage } from "../kit/start.ts";
+import { aboutToBeSeen, firstFigure, startPage } from "../kit/start.ts";
 import { bytesText, bytesTick, countText, percentText, ratioText } from "../kit/text.ts";
 
 const [first, second] = [createEngine(), createEngine()];
@@ -98,25 +98,25 @@ async function lossy(): Promise<void> {
       " with 8 bits. Below that little is gained: what is left are weights, gradients and workspace.",
     ],
   );
-  void measureErrors(rows, () => {
+  const draw = (): void => {
     drawRounded(rows, bars);
-    const cells = rows.map(({ bits, bytes, error }) => ({
-      cells: [
-        String(bits),
-        bytesText(bytes),
-        error ? percentText(error.relative) : "0",
-        error ? error.cosine.toFixed(6) : "1",
-      ],
-    }));
-    table.show(
-      numbersTable("bytes and errors by bits", ["bits", "arena", "gradient off by", "cosine of the angle"], cells),
-    );
-  });
+    table.show(roundedTable(rows));
+  };
+  draw();
+  void aboutToBeSeen("lossy").then(() => measureErrors(rows, draw));
 }
 
-/** The program runs for each, which takes seconds: after the page is ready. */
+function roundedTable(rows: readonly Rounded[]): HTMLElement {
+  const cells = rows.map(({ bits, bytes, error }) => {
+    const unknown = bits === 32 ? ["0", "1"] : ["…", "…"];
+    const off = error ? [percentText(error.relative), error.cosine.toFixed(6)] : unknown;
+    return { cells: [String(bits), bytesText(bytes), ...off] };
+  });
+  return numbersTable("bytes and errors by bits", ["bits", "arena", "gradient off by", "cosine of the angle"], cells);
+}
+
+/** The program runs for each, which takes seconds. */
 async function measureErrors(rows: Rounded[], draw: () => void): Promise<void> {
-  draw();
   for (const [i, row] of rows.entries()) {
     if (row.bits === 32) continue;
     rows[i] = { ...row, error: await second.call("roundingError", row.bits) };
@@ -268,7 +268,7 @@ async function strips(): Promise<void> {
 startPage([
   async () => {
     await inverse();
-    void spill();
+    void aboutToBeSeen("spill").then(spill);
   },
   async () => {
     await strips();

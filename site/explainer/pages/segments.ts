@@ -5,7 +5,7 @@ import type { RootGrowth, SegmentPlan } from "../engine/segments.ts";
 import { createEngine, latest } from "../kit/engine.ts";
 import { figureNumber, legend, numbersTable, slider, stage, tableSlot, verdict } from "../kit/figure.ts";
 import { barsView, type PlotPoint, plotView } from "../kit/plot.ts";
-import { firstFigure, startPage } from "../kit/start.ts";
+import { aboutToBeSeen, firstFigure, startPage } from "../kit/start.ts";
 import { bytesText, bytesTick, countText, decimal, percentText, ratioText } from "../kit/text.ts";
 
 const [planning, growing] = [createEngine(), createEngine()];
@@ -292,8 +292,8 @@ async function auto(): Promise<() => Promise<void>> {
 startPage([
   async () => {
     const restOfPlans = await every();
-    const restOfNetworks = await auto();
-    void root().then(restOfNetworks);
-    void restOfPlans();
+    void aboutToBeSeen("every").then(restOfPlans);
+    void aboutToBeSeen("root").then(root);
+    void aboutToBeSeen("auto").then(async () => (await auto())());
   },
 ]);
