@@ -173,7 +173,7 @@ describe.runIf(path !== null)("the whole explainer", () => {
     try {
       for (const slug of SLUGS) {
         await other.open(address(slug));
-        const waited = `new Promise((done) => { const look = () => document.documentElement.dataset.ready ? done(true) : setTimeout(look, 50); look(); })`;
+        const waited = `new Promise((done) => { const look = () => document.documentElement.matches("[data-ready],[data-failed]") ? done(true) : setTimeout(look, 50); look(); })`;
         await other.evaluate(waited);
         const numbers = `[...document.querySelectorAll("[data-number]")].map((e) => [e.dataset.number, Number(e.dataset.value)])`;
         const shown = new Map(await other.evaluate<[string, number][]>(numbers));

@@ -1,5 +1,5 @@
 /** @file What every page does when it starts: colours, and marks for measurements and tests. */
-import { button } from "../../../src/view/page/dom.ts";
+import { button, h } from "../../../src/view/page/dom.ts";
 
 const KEPT = "tidemark-theme";
 
@@ -99,6 +99,10 @@ export function startPage([first, ...others]: readonly (() => Promise<void> | vo
     },
     (error) => {
       document.documentElement.dataset.failed = "true";
+      const why = String(error).split("\n")[0] ?? "";
+      document
+        .querySelector("h1")
+        ?.after(h("p", { class: "aside", role: "alert" }, `A figure could not be computed: ${why}`));
       throw error;
     },
   );

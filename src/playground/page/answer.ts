@@ -26,6 +26,13 @@ export interface WorkerSurroundings<T> {
   later(work: () => void): void;
 }
 
+/** Message and stack: some engines begin the stack with the message, some do not. */
+function failureOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { message, stack = "" } = error;
+  return stack.includes(message) ? stack : `${message}\n${stack}`;
+}
+
 interface Called {
   readonly id: number;
   readonly name: string;
@@ -42,7 +49,7 @@ export function answerCalls<T extends object>(create: (surroundings: WorkerSurro
     try {
       say({ id, result: calls.get(name)?.(...args) });
     } catch (error) {
-      say({ id, failure: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+      say({ id, failure: failureOf(error) });
     }
   });
   closeWaysOut();
