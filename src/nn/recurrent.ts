@@ -69,7 +69,7 @@ export interface LstmState {
 }
 
 export interface LstmParams {
-  /** [in, 4 · hidden]: input gate, forget gate, candidate, output gate. */
+  /** `[in, 4 · hidden]`: input gate, forget gate, candidate, output gate. */
   readonly wx: Tensor;
   /** [hidden, 4 · hidden]. */
   readonly wh: Tensor;
@@ -111,7 +111,7 @@ export interface GruState {
 }
 
 export interface GruParams {
-  /** [in, 3 · hidden]: reset gate, update gate, candidate. */
+  /** `[in, 3 · hidden]`: reset gate, update gate, candidate. */
   readonly wx: Tensor;
   /** [hidden, 3 · hidden]. */
   readonly wh: Tensor;

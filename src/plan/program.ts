@@ -35,7 +35,7 @@ export interface PlanStep {
   readonly scratch: readonly number[];
   /** [read, written] pairs that may share storage. */
   readonly inPlace: readonly (readonly [Value, Value])[];
-  /** [read, written]: written IS read's storage (reshape); no kernel. */
+  /** `[read, written]`: written IS read's storage (reshape); no kernel. */
   readonly alias: readonly [Value, Value] | null;
   /** Programs that the step runs, any number of times: bodies of a loop, branches. Their workspace is in `scratch`. */
   readonly bodies?: readonly Plan[];
