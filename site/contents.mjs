@@ -81,7 +81,11 @@ export const SECTIONS = [
       "docs/adding-a-type.md",
       "docs/adding-a-target.md",
       "docs/testing.md",
-      { title: "Decisions", text: "Why it is built like this: one page for each hard choice.", folder: "docs/decisions" },
+      {
+        title: "Decisions",
+        text: "Why it is built like this: one page for each hard choice.",
+        folder: "docs/decisions",
+      },
       { title: "Lab", text: "Measurements and trials that are worth keeping.", folder: "docs/lab" },
       "CONTRIBUTING.md",
       "CHANGELOG.md",
@@ -97,9 +101,15 @@ export const HOME = "README.md";
 
 /** Categories of the functions of `tidemark`, by the file that defines them: a pattern of its path, first match counts. */
 export const CATEGORIES = [
-  ["Tensors", /^trace\/(literal|tensor)|^api\/(create|methods|tree|keys|random|draws|choices|rejection|numpy-files|specs?-|message|shards)/],
+  [
+    "Tensors",
+    /^trace\/(literal|tensor)|^api\/(create|methods|tree|keys|random|draws|choices|rejection|numpy-files|specs?-|message|shards)/,
+  ],
   ["Derivatives", /^api\/(grad|modes|jacobian|custom|linearize|vmap|reversible|coupling|associative)/],
-  ["Compiling and planning", /^api\/(compile|plan|scope|request|deviation|lossy|autocast|webgpu|shape-family|ahead|host|prog)|^ops\/|^base\/errors|^runtime\/|^target\/|^compiler\//],
+  [
+    "Compiling and planning",
+    /^api\/(compile|plan|scope|request|deviation|lossy|autocast|webgpu|shape-family|ahead|host|prog)|^ops\/|^base\/errors|^runtime\/|^target\/|^compiler\//,
+  ],
   ["Control flow", /^api\/control/],
   ["Losses", /^api\/(loss|distance-loss|linear-loss|ctc|reduction)/],
   ["Elementwise", /^api\/(elementwise|activations|special|arithmetic|aliases|dropout)/],

@@ -16,7 +16,11 @@ function fileOf(reflection) {
 function setCategory(reflection, title) {
   reflection.comment ??= new Comment();
   reflection.comment.removeTags("@category");
-  reflection.comment.blockTags.push({ tag: "@category", content: [{ kind: "text", text: title }], skipRendering: true });
+  reflection.comment.blockTags.push({
+    tag: "@category",
+    content: [{ kind: "text", text: title }],
+    skipRendering: true,
+  });
 }
 
 const IS_VALUE = ReflectionKind.Function | ReflectionKind.Variable | ReflectionKind.Class | ReflectionKind.Namespace;
@@ -24,7 +28,10 @@ const IS_VALUE = ReflectionKind.Function | ReflectionKind.Variable | ReflectionK
 /** What the header of a file says of it. */
 function headerOf(file) {
   const comment = /^\/\*\*([\s\S]*?)\*\//.exec(readFileSync(file, "utf8"))?.[1] ?? "";
-  return comment.replace(/^\s*\* ?/gm, "").replace("@file", "").trim();
+  return comment
+    .replace(/^\s*\* ?/gm, "")
+    .replace("@file", "")
+    .trim();
 }
 
 /** @param {Map<string, string>} names of entry points, by the files that they are made of */

@@ -2,25 +2,26 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 
-const escape = (text) => text.replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c] ?? c);
+const escaped = (text) =>
+  text.replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c] ?? c);
 
 /** A page of its own, in the colours of the others. */
 function pageHtml(path, body) {
   const up = "../".repeat(`source/${path}`.split("/").length - 1);
   return `<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escape(path)} · Tidemark</title>
+<title>${escaped(path)} · Tidemark</title>
 <link rel="icon" href="${up}assets/favicon.svg">
 <link rel="stylesheet" href="${up}assets/style.css"><link rel="stylesheet" href="${up}assets/custom.css"></head>
 <body class="source-page"><script>document.documentElement.dataset.theme = localStorage.getItem("tsd-theme") || "os"</script>
-<header><a href="${up}index.html">Tidemark</a> <h1>${escape(path)}</h1></header>
+<header><a href="${up}index.html">Tidemark</a> <h1>${escaped(path)}</h1></header>
 <main>${body}</main></body></html>
 `;
 }
 
 function fileBody(text) {
   const lines = text.trimEnd().split("\n");
-  const rows = lines.map((line, i) => `<a id="L${i + 1}" href="#L${i + 1}">${i + 1}</a>${escape(line)}`);
+  const rows = lines.map((line, i) => `<a id="L${i + 1}" href="#L${i + 1}">${i + 1}</a>${escaped(line)}`);
   return `<pre tabindex="0"><code>${rows.join("\n")}\n</code></pre>`;
 }
 
@@ -28,7 +29,7 @@ function folderBody(root, path, written) {
   const names = readdirSync(join(root, path)).filter((name) => !name.startsWith("."));
   const items = names.map((name) => {
     const own = posix.join(path, name);
-    return written.has(own) ? `<li><a href="${name}.html">${escape(name)}</a></li>` : `<li>${escape(name)}</li>`;
+    return written.has(own) ? `<li><a href="${name}.html">${escaped(name)}</a></li>` : `<li>${escaped(name)}</li>`;
   });
   return `<ul>${items.join("\n")}</ul>`;
 }

@@ -40,7 +40,10 @@ function requireComplete(root, listed) {
 /** The first heading of a document, and the text without it. */
 function split(text) {
   const title = /^# (.+)$/m.exec(text)?.[1] ?? "";
-  return { title: title.replaceAll("`", ""), body: text.replace(/^# .+\n+/m, "").replace(/^#+ .*$/gm, (line) => line.replaceAll("`", "")) };
+  return {
+    title: title.replaceAll("`", ""),
+    body: text.replace(/^# .+\n+/m, "").replace(/^#+ .*$/gm, (line) => line.replaceAll("`", "")),
+  };
 }
 
 /** Text outside of code, changed by a function. */
@@ -70,7 +73,10 @@ function relinked(text, path, { documents, folders, root, linked }) {
 /** Blocks without the line that tells the tests to run them. */
 const shown = (text) => text.replace(/^(```ts\n)\/\/ run.*\n/gm, "$1");
 
-const header = (fields) => `---\n${Object.entries(fields).map(([key, value]) => `${key}: ${JSON.stringify(value)}\n`).join("")}---\n\n`;
+const header = (fields) =>
+  `---\n${Object.entries(fields)
+    .map(([key, value]) => `${key}: ${JSON.stringify(value)}\n`)
+    .join("")}---\n\n`;
 
 /**
  * Writes the documents below a folder.
@@ -81,7 +87,9 @@ const header = (fields) => `---\n${Object.entries(fields).map(([key, value]) => 
 export function stageDocuments(root, stage) {
   rmSync(stage, { recursive: true, force: true });
   const entries = entriesOf(root);
-  const folders = new Map(entries.flatMap(({ entry }) => (entry.folder ? [[entry.folder, `${entry.folder}/index.md`]] : [])));
+  const folders = new Map(
+    entries.flatMap(({ entry }) => (entry.folder ? [[entry.folder, `${entry.folder}/index.md`]] : [])),
+  );
   const paths = entries.flatMap(({ entry, children }) => (entry.folder ? children : [entry]));
   requireComplete(root, paths);
   const context = { root, folders, documents: new Set([...paths, HOME]), linked: new Set() };

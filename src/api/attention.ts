@@ -28,6 +28,7 @@ import { broadcastToShape } from "./operands.ts";
 import { sum } from "./reduce.ts";
 import { broadcastTo, expandDims, reshape } from "./shape.ts";
 
+/** Options of {@link attention}. */
 export interface AttentionOptions {
   /**
    * Bool, true where a query may see a key; or floats of q's type, added to the scores: -∞ hides a key, other numbers are a
@@ -62,6 +63,7 @@ export interface AttentionOptions {
   readonly form?: AttentionForm;
 }
 
+/** Whether {@link attention} stores its scores, or computes them block by block. */
 export type AttentionForm = "stored" | "streamed";
 
 const OPTIONS: OptionKinds<AttentionOptions> = {

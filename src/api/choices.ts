@@ -120,6 +120,15 @@ export function shuffle(from: Tensor, x: Tensor, axis = 0): Tensor {
   return take(x, permutation(from, at(x.shape, along)), along);
 }
 
+/**
+ * Options of `random.choice`.
+ *
+ * @example
+ * import { type ChoiceOptions, random, tensor } from "tidemark";
+ *
+ * const options: ChoiceOptions = { replace: false };
+ * console.log(random.choice(random.key(0), tensor([1, 2, 3]), [3], options).sum().item()); // → 6
+ */
 export interface ChoiceOptions {
   /** Whether a row may be drawn twice; true by default. */
   readonly replace?: boolean;

@@ -47,6 +47,7 @@ import { fullOf, requireFloat } from "./operands.ts";
 import { type LossOptions, reductionOf, requireNumber } from "./reduction.ts";
 import { expandDims, pad, reshape, slice } from "./shape.ts";
 
+/** Options of {@link ctcLoss}. */
 export interface CtcOptions extends LossOptions {
   /** The number of frames of each sequence, i32 [batch]; all by default. */
   readonly inputLengths?: Tensor;

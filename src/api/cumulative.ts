@@ -33,7 +33,14 @@ export function cummax(x: Tensor, axis = 0, options: ScanAxisOptions = {}): Tens
   return running(ops.cummax, x, axis, options);
 }
 
-/** The smallest element so far along an axis; with `reverse` from its end. Otherwise as `cummax`. */
+/**
+ * The smallest element so far along an axis; with `reverse` from its end. Otherwise as `cummax`.
+ *
+ * @example
+ * import { cummin, tensor } from "tidemark";
+ *
+ * console.log(cummin(tensor([3, 1, 2])).toArray()); // → [3, 1, 1]
+ */
 export function cummin(x: Tensor, axis = 0, options: ScanAxisOptions = {}): Tensor {
   return running(ops.cummin, x, axis, options);
 }

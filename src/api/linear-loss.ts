@@ -55,6 +55,7 @@ import { sum } from "./reduce.ts";
 import { type LossOptions, requireReduction } from "./reduction.ts";
 import { expandDims, reshape, slice } from "./shape.ts";
 
+/** Options of {@link linearCrossEntropy}. */
 export interface LinearCrossEntropyOptions extends LossOptions {
   /** Added to the logits, [classes]. */
   readonly bias?: Tensor;

@@ -51,6 +51,11 @@ function expected(x: Tensor, t: Tensor, axes: Axes | undefined, options: ReduceO
  *
  * Its derivative is Σ softmax(x) · t, so all that a backward pass keeps is x or, where it is computed anyway, softmax(x):
  * not the shifted exponentials in between.
+ *
+ * @example
+ * import { logsumexp, tensor } from "tidemark";
+ *
+ * console.log(logsumexp(tensor([1000, 1000])).item()); // → 1000.69
  */
 export function logsumexp(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   requireFloat("logsumexp", x);

@@ -77,6 +77,15 @@ function firstTaken(from: Tensor, start: Tensor, draw: (key: Tensor) => Candidat
 
 // ---- truncated normal -----------------------------------------------------------------------------------------------
 
+/**
+ * Options of `random.truncatedNormal`.
+ *
+ * @example
+ * import { random, type TruncatedOptions } from "tidemark";
+ *
+ * const options: TruncatedOptions = { lo: -1, hi: 1 };
+ * console.log(random.truncatedNormal(random.key(0), [100], options).abs().max().item() <= 1); // → true
+ */
 export interface TruncatedOptions extends DrawOptions {
   /** Bounds in deviations from the mean; -2 and 2 by default. */
   readonly lo?: number;
@@ -140,7 +149,15 @@ export function truncatedNormal(from: Tensor, shape: Shape, options: TruncatedOp
 
 // ---- gamma and beta -------------------------------------------------------------------------------------------------
 
-/** Shape and type of a draw whose parameters may be tensors. */
+/**
+ * Shape and type of a draw whose parameters may be tensors.
+ *
+ * @example
+ * import { random, type ShapedOptions } from "tidemark";
+ *
+ * const options: ShapedOptions = { shape: [2, 3] };
+ * console.log(random.gamma(random.key(0), 2, options).shape); // → [2, 3]
+ */
 export interface ShapedOptions extends DrawOptions {
   /** Of the result; parameters broadcast to it. Theirs by default. */
   readonly shape?: Shape;

@@ -25,10 +25,12 @@ import { type Key, partKey } from "./key.ts";
 import { requireCounts, requireExtent } from "./layer.ts";
 import { exactPlaces, exactRows, limitedPlaces, type Places, type Routing, route } from "./routing.ts";
 
+/** The function between the two products of an expert. */
 export type Activation = "gelu" | "silu" | "relu";
 
 const ACTIVATIONS: Readonly<Record<Activation, (x: Tensor) => Tensor>> = { gelu, silu, relu };
 
+/** Options of {@link mixtureOfExperts}. */
 export interface MixtureOptions {
   readonly experts: number;
   /** Experts that a token uses; 2 by default. */
@@ -66,6 +68,7 @@ const OPTIONS: OptionKinds<MixtureOptions> = {
   dtype: "a float type",
 };
 
+/** Parameters of {@link mixtureOfExperts}. */
 export interface MixtureParams {
   /** [features, experts]. */
   readonly router: Tensor;
@@ -91,6 +94,7 @@ export interface Mixture {
   readonly load: Tensor;
 }
 
+/** What {@link mixtureOfExperts} returns. */
 export interface MixtureLayer {
   init(key: Key): MixtureParams;
   /** x is [..., features]; all leading axes are tokens. */

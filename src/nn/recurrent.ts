@@ -21,6 +21,7 @@ import { fanInUniform, type Initializer, type ParamDType, zeros } from "./distri
 import { type Key, partKey } from "./key.ts";
 import { requireCounts, requireExtent } from "./layer.ts";
 
+/** One step of a recurrent network. */
 export interface Cell<P extends Tree = Tree, S extends Tree = Tree> {
   init(key: Key): P;
   /** The state before the first input: zeros. */
@@ -31,6 +32,7 @@ export interface Cell<P extends Tree = Tree, S extends Tree = Tree> {
   output(state: S): Tensor;
 }
 
+/** Options of {@link lstmCell} and {@link gruCell}. */
 export interface CellOptions {
   /** Of the weights that meet the state; all parameters start uniform in ±√(1 / hidden) by default. */
   readonly recurrent?: Initializer;
@@ -61,6 +63,7 @@ function drawsOf(name: string, hidden: number, options: CellOptions): Draws {
   return { weight, recurrent, offset, dtype };
 }
 
+/** State of {@link lstmCell}. */
 export interface LstmState {
   /** The output. */
   readonly h: Tensor;
@@ -68,6 +71,7 @@ export interface LstmState {
   readonly c: Tensor;
 }
 
+/** Parameters of {@link lstmCell}. */
 export interface LstmParams {
   /** `[in, 4 · hidden]`: input gate, forget gate, candidate, output gate. */
   readonly wx: Tensor;
@@ -81,6 +85,14 @@ export interface LstmParams {
  * Long short-term memory (S. Hochreiter, J. Schmidhuber, 1997; F. Gers and others, 2000):
  *
  *   i, f, o = sigmoid(x·wx + h·wh + b)    g = tanh(…)    c' = f·c + i·g    h' = o · tanh c'
+ *
+ * @example
+ * import { ones } from "tidemark";
+ * import { lstmCell } from "tidemark/nn";
+ *
+ * const cell = lstmCell(3, 5);
+ * const params = cell.init(0);
+ * console.log(cell.output(cell.step(params, ones([2, 3]), cell.initState(2))).shape); // → [2, 5]
  */
 export function lstmCell(inFeatures: number, hidden: number, options: CellOptions = {}): Cell<LstmParams, LstmState> {
   requireCounts("lstmCell", { inFeatures, hidden });
@@ -106,10 +118,12 @@ export function lstmCell(inFeatures: number, hidden: number, options: CellOption
   };
 }
 
+/** State of {@link gruCell}. */
 export interface GruState {
   readonly h: Tensor;
 }
 
+/** Parameters of {@link gruCell}. */
 export interface GruParams {
   /** `[in, 3 · hidden]`: reset gate, update gate, candidate. */
   readonly wx: Tensor;
@@ -125,6 +139,14 @@ export interface GruParams {
  * Gated recurrent unit (K. Cho and others, 2014), with the reset gate behind the product:
  *
  *   r, z = sigmoid(x·wx + bx + h·wh + bh)    n = tanh(x·wx + bx + r·(h·wh + bh))    h' = n + z·(h - n)
+ *
+ * @example
+ * import { ones } from "tidemark";
+ * import { gruCell } from "tidemark/nn";
+ *
+ * const cell = gruCell(3, 5);
+ * const params = cell.init(0);
+ * console.log(cell.output(cell.step(params, ones([2, 3]), cell.initState(2))).shape); // → [2, 5]
  */
 export function gruCell(inFeatures: number, hidden: number, options: CellOptions = {}): Cell<GruParams, GruState> {
   requireCounts("gruCell", { inFeatures, hidden });
@@ -151,6 +173,7 @@ export function gruCell(inFeatures: number, hidden: number, options: CellOptions
   };
 }
 
+/** What {@link unroll} returns. */
 export interface Unrolled<S> {
   /** One for each input, [batch, hidden]; `stack(outputs, 1)` makes one tensor of them. */
   readonly outputs: readonly Tensor[];
@@ -185,6 +208,7 @@ export function unroll<P extends Tree, S extends Tree>(
   return { outputs, state };
 }
 
+/** What {@link scanCell} returns. */
 export interface Scanned<S> {
   /** [batch, time, hidden]. */
   readonly outputs: Tensor;

@@ -19,6 +19,7 @@ import { linear } from "./linear.ts";
 import { type AffineParams, layerNorm } from "./norm.ts";
 import { partOptions } from "./sequential.ts";
 
+/** Options of {@link transformerBlock}. */
 export interface TransformerBlockOptions {
   readonly heads: number;
   /** Width of the inner layer; four times the features by default. */
@@ -45,6 +46,7 @@ const OPTIONS: OptionKinds<TransformerBlockOptions> = {
   dtype: "a float type",
 };
 
+/** Parameters of {@link transformerBlock}. */
 export interface TransformerBlockParams {
   readonly norm1: AffineParams;
   readonly attention: AttentionParams;

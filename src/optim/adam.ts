@@ -27,6 +27,7 @@ import {
 } from "./optimizer.ts";
 import type { Table } from "./rows.ts";
 
+/** Options of optimizers with two moments. */
 export interface MomentOptions extends OptimizerOptions, DecayOptions {
   /** Decay rate of the mean of gradients; 0.9 by default. */
   readonly beta1?: number;
@@ -36,6 +37,7 @@ export interface MomentOptions extends OptimizerOptions, DecayOptions {
   readonly eps?: number;
 }
 
+/** Options of {@link adam} and {@link adamw}. */
 export interface AdamOptions extends MomentOptions, LazyOptions {}
 
 /** @internal */
@@ -140,7 +142,18 @@ export function adam(options: AdamOptions = {}): Optimizer {
   return optimizer(adamRule("adam", options, false), options.lr ?? 0.001, options);
 }
 
-/** Adam with p ← p·(1 - lr·weightDecay) before the step; 0.01 by default. The rate is 0.001 by default. */
+/**
+ * Adam with p ← p·(1 - lr·weightDecay) before the step; 0.01 by default. The rate is 0.001 by default.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { adamw } from "tidemark/optim";
+ *
+ * const optimizer = adamw({ lr: 0.1, weightDecay: 0.01 });
+ * const params = { w: tensor([1, -2]) };
+ * const state = optimizer.update(optimizer.init(params), params);
+ * console.log(state.params.w.toArray()); // → [0.899, -1.898]
+ */
 export function adamw(options: AdamOptions = {}): Optimizer {
   requireOptions("adamw", options, OPTIONS);
   const weightDecay = options.weightDecay ?? 0.01;

@@ -20,6 +20,7 @@ import { poolRefused } from "./refusal.ts";
 const NONE = -1;
 const [UNUSED, FREE, USED] = [0, 1, 2];
 
+/** Options of {@link Pool}. */
 export interface PoolOptions {
   /** For messages. */
   readonly name?: string;
@@ -60,6 +61,18 @@ export interface PoolBlock {
   readonly tag: string | undefined;
 }
 
+/**
+ * One range of memory that blocks of any size are taken from.
+ *
+ * @example
+ * import { Pool } from "tidemark/tape";
+ *
+ * const pool = new Pool({ limitBytes: 4096 });
+ * const block = pool.allocate(1000);
+ * console.log(pool.stats().allocated); // → 1000
+ * pool.free(block);
+ * console.log(pool.stats().allocated); // → 0
+ */
 export class Pool {
   readonly name: string;
   /** A lower one holds from the next time that the top moves. */
