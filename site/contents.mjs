@@ -112,7 +112,7 @@ export const CATEGORIES = [
   ],
   ["Control flow", /^api\/control/],
   ["Losses", /^api\/(loss|distance-loss|linear-loss|ctc|reduction)/],
-  ["Elementwise", /^api\/(elementwise|activations|special|arithmetic|aliases|dropout)/],
+  ["Elementwise", /^api\/(elementwise|math|activations|special|arithmetic|aliases|dropout)/],
   ["Products, convolutions, attention", /^api\/(linear|conv|einsum|grouped|attention|pool|window|image|operands)/],
   ["Reductions and norms", /^api\/(reduce|cumulative|normalize|log-sum|search|sort)/],
   ["Shapes and indices", /^api\/(shape|arrange|join|indexing|scatter|mutation)/],

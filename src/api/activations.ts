@@ -8,8 +8,9 @@ import * as ops from "../ops/activations.ts";
 import { describe, fail } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
-import { abs, add, clamp, greater, greaterEqual, lessEqual, mul, sigmoid, sub, tanh, where } from "./elementwise.ts";
+import { abs, add, clamp, greater, greaterEqual, lessEqual, mul, sub, where } from "./elementwise.ts";
 import { split } from "./join.ts";
+import { sigmoid, tanh } from "./math.ts";
 import { asTensor, normalAxis, requireFloat, type TensorLike } from "./operands.ts";
 import { reshape } from "./shape.ts";
 

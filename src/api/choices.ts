@@ -7,10 +7,11 @@ import { describe, fail, type OptionKinds, requireOptions, requireShape, require
 import { Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
 import { type DrawOptions, optionsOf, permutation } from "./draws.ts";
-import { add, div, less, log, log1p, minimum, mul, neg, stopGradient, sub } from "./elementwise.ts";
+import { add, div, less, minimum, mul, neg, stopGradient, sub } from "./elementwise.ts";
 import { take } from "./indexing.ts";
 import { concat } from "./join.ts";
 import { requireDraw, requireKey, STREAM } from "./keys.ts";
+import { log, log1p } from "./math.ts";
 import { constantOf, normalAxis } from "./operands.ts";
 import { argmax, cumsum, sum } from "./reduce.ts";
 import { broadcastTo, expandDims, reshape, slice } from "./shape.ts";

@@ -26,12 +26,10 @@ import {
   cast,
   div,
   equal,
-  exp,
   greater,
   greaterEqual,
   less,
   lessEqual,
-  log,
   logicalAnd,
   maximum,
   mul,
@@ -43,6 +41,7 @@ import {
 } from "./elementwise.ts";
 import { gather } from "./indexing.ts";
 import { stack } from "./join.ts";
+import { exp, log } from "./math.ts";
 import { fullOf, requireFloat } from "./operands.ts";
 import { type LossOptions, reductionOf, requireNumber } from "./reduction.ts";
 import { expandDims, pad, reshape, slice } from "./shape.ts";

@@ -7,22 +7,8 @@ import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/
 import type { Tensor } from "../trace/tensor.ts";
 import { asFunction } from "../trace/trace.ts";
 import { customJvp } from "./custom.ts";
-import {
-  abs,
-  add,
-  clamp,
-  div,
-  equal,
-  maximum,
-  minimum,
-  mul,
-  pow,
-  relu,
-  sqrt,
-  square,
-  sub,
-  where,
-} from "./elementwise.ts";
+import { abs, add, clamp, div, equal, maximum, minimum, mul, pow, sqrt, square, sub, where } from "./elementwise.ts";
+import { relu } from "./math.ts";
 import { normalAxis } from "./operands.ts";
 import { norm, sum } from "./reduce.ts";
 import { type LossOptions, reductionOf, requireAlike, requireNumber } from "./reduction.ts";

@@ -93,6 +93,7 @@ export * from "./linear-loss.ts";
 export { linearize } from "./linearize.ts";
 export { logsumexp } from "./log-sum.ts";
 export * from "./loss.ts";
+export * from "./math.ts";
 export { fromMessage, type TreeMessage, toMessage } from "./message.ts";
 export { hvp, jvp, vjp } from "./modes.ts";
 export type { Place } from "./mutation.ts";

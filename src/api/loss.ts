@@ -13,23 +13,19 @@ import {
   add,
   div,
   equal,
-  exp,
   greaterEqual,
   less,
-  log,
-  log1p,
   logicalAnd,
   mul,
   neg,
   notEqual,
-  relu,
-  sigmoid,
   square,
   sub,
   where,
 } from "./elementwise.ts";
 import { likeGiven, wide } from "./full-precision.ts";
 import { gather, oneHotMask } from "./indexing.ts";
+import { exp, log, log1p, relu, sigmoid } from "./math.ts";
 import { logSoftmax } from "./normalize.ts";
 import { fullOf, operands, requireFloat } from "./operands.ts";
 import { sum } from "./reduce.ts";

@@ -22,14 +22,11 @@ import {
   cast,
   clamp,
   div,
-  exp,
   floor,
   greater,
   greaterEqual,
   less,
   lessEqual,
-  log,
-  log1p,
   logicalAnd,
   logicalNot,
   logicalOr,
@@ -38,7 +35,6 @@ import {
   mul,
   neg,
   rsqrt,
-  sigmoid,
   sqrt,
   square,
   stopGradient,
@@ -46,6 +42,7 @@ import {
   where,
 } from "./elementwise.ts";
 import { foldIn, requireDraw, requireKey, split } from "./keys.ts";
+import { exp, log, log1p, sigmoid } from "./math.ts";
 import { broadcastShapes, broadcastToShape, constantOf } from "./operands.ts";
 import { any } from "./reduce.ts";
 

@@ -2,18 +2,17 @@
 import * as activations from "../api/activations.ts";
 import { full } from "../api/create.ts";
 import { dropout as dropoutOf } from "../api/dropout.ts";
+import { add, mul } from "../api/elementwise.ts";
 import {
-  add,
   erf,
   gelu as geluOf,
-  mul,
   relu as reluOf,
   type SoftplusOptions,
   sigmoid as sigmoidOf,
   silu as siluOf,
   softplus as softplusOf,
   tanh as tanhOf,
-} from "../api/elementwise.ts";
+} from "../api/math.ts";
 import { softmax as softmaxOf } from "../api/normalize.ts";
 import { avgPool2d as avgPool2dOf, maxPool2d as maxPool2dOf, type PoolOptions } from "../api/pool.ts";
 import { reshape } from "../api/shape.ts";

@@ -9,9 +9,10 @@
  * N. Shazeer and others, ICLR 2017; Switch: W. Fedus and others, 2022; without dropped tokens: T. Gale and others, MLSys 2023.
  */
 import { applyOp } from "../api/apply.ts";
-import { gelu, mul, relu, silu } from "../api/elementwise.ts";
+import { mul } from "../api/elementwise.ts";
 import { TILE } from "../api/grouped.ts";
 import { matmul } from "../api/linear.ts";
+import { gelu, relu, silu } from "../api/math.ts";
 import { sum } from "../api/reduce.ts";
 import { expandDims, reshape } from "../api/shape.ts";
 import { at } from "../base/invariant.ts";

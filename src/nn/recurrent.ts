@@ -7,9 +7,10 @@
  *   s₀ ─ cell ─ s₁ ─ cell ─ s₂ ─ cell ─ s₃       unroll, scanCell: outputs of s₁ s₂ s₃, and s₃
  */
 import { scan } from "../api/control.ts";
-import { add, mul, sigmoid, sub, tanh } from "../api/elementwise.ts";
+import { add, mul, sub } from "../api/elementwise.ts";
 import { split } from "../api/join.ts";
 import { matmul } from "../api/linear.ts";
+import { sigmoid, tanh } from "../api/math.ts";
 import { slice, transpose } from "../api/shape.ts";
 import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";

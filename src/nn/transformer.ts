@@ -6,7 +6,8 @@
  *      └─────────────────────┘     └──────────────────────────────┘
  */
 
-import { add, gelu } from "../api/elementwise.ts";
+import { add } from "../api/elementwise.ts";
+import { gelu } from "../api/math.ts";
 import { scope } from "../api/scope.ts";
 import { type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";

@@ -7,7 +7,8 @@
  *
  * 1 - βᵗ is computed as -expm1(t·ln β): at t = 1 and β = 0.999 the plain formula would lose four digits in f32.
  */
-import { add, div, expm1, mul, neg, rsqrt, sqrt, square, sub } from "../api/elementwise.ts";
+import { add, div, mul, neg, rsqrt, sqrt, square, sub } from "../api/elementwise.ts";
+import { expm1 } from "../api/math.ts";
 import type { TensorLike } from "../api/operands.ts";
 import { type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";

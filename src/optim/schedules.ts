@@ -5,7 +5,8 @@
  *   warmupCosine   ╱‾‾╲                cosine ‾‾╲            stepDecay ‾‾|__
  *                 ╱    ╲__                       ╲__                        |__
  */
-import { add, cast, clamp, cos, div, less, mul, pow, where } from "../api/elementwise.ts";
+import { add, cast, clamp, div, less, mul, pow, where } from "../api/elementwise.ts";
+import { cos } from "../api/math.ts";
 import { at } from "../base/invariant.ts";
 import { describe, fail, type OptionKinds, requireArray, requireOptions } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
