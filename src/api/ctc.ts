@@ -46,7 +46,7 @@ import { fullOf, requireFloat } from "./operands.ts";
 import { type LossOptions, reductionOf, requireNumber } from "./reduction.ts";
 import { expandDims, pad, reshape, slice } from "./shape.ts";
 
-/** Options of {@link ctcLoss}. */
+/** Options of {@link ctc}. */
 export interface CtcOptions extends LossOptions {
   /** The number of frames of each sequence, i32 [batch]; all by default. */
   readonly inputLengths?: Tensor;

@@ -43,7 +43,7 @@ function cutOff(d: Tensor, limit: number): Tensor {
   return customJvp(value, ([v], [t]) => mul(clamp(v, -limit, limit), t))(d);
 }
 
-/** Options of {@link huberLoss}. */
+/** Options of {@link huber}. */
 export interface HuberOptions extends LossOptions {
   /** Where the loss goes on as a straight line; 1 by default. */
   readonly delta?: number;
@@ -68,7 +68,7 @@ export function huber(prediction: Tensor, target: Tensor, options: HuberOptions 
   return asFunction("huber", () => reduced(cutOff(sub(x, y), delta)));
 }
 
-/** Options of {@link smoothL1Loss}. */
+/** Options of {@link smoothL1}. */
 export interface SmoothL1Options extends LossOptions {
   /** Where the loss goes on as a straight line; 1 by default. With 0 it is l1. */
   readonly beta?: number;
@@ -191,7 +191,7 @@ export function cosineEmbedding(a: Tensor, b: Tensor, target: Tensor, options: M
   });
 }
 
-/** Options of {@link tripletMarginLoss}. */
+/** Options of {@link tripletMargin}. */
 export interface TripletMarginOptions extends MarginOptions {
   /** Distances are (Σ |difference|^p)^(1/p); 2 by default. */
   readonly p?: number;

@@ -43,7 +43,7 @@ export type { LossOptions, Reduction };
 
 const REDUCTION_ONLY: OptionKinds<LossOptions> = { reduction: "anything" };
 
-/** Options of losses over classes, such as {@link nllLoss}. */
+/** Options of losses over classes, such as {@link nll}. */
 export interface ClassLossOptions extends LossOptions {
   /** What classes count, [classes]; a mean is divided by the sum of the weights of the targets. */
   readonly weight?: Tensor;
@@ -213,7 +213,7 @@ export function nll(logProbabilities: Tensor, targets: Tensor, options: ClassLos
   return asFunction("nll", () => reduced(known(classLosses(given.scores, given), given)));
 }
 
-/** Options of {@link binaryCrossEntropy}. */
+/** Options of {@link binaryCrossEntropyWithLogits}. */
 export interface BinaryCrossEntropyOptions extends LossOptions {
   /** What targets of one count, beside those of zero; broadcasts to the logits. */
   readonly posWeight?: Tensor;

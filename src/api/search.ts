@@ -21,7 +21,7 @@ function requireCount(name: string, what: string, count: number): void {
   fail("InvalidArgument", `${name}: ${what} is ${describe(count)}`, `${what} is a whole number ≥ 0`);
 }
 
-/** Options of {@link searchSorted}. */
+/** Options of {@link searchsorted}. */
 export interface SearchOptions {
   /** Behind elements that equal a value, not before them. */
   readonly side?: "left" | "right";
