@@ -2,6 +2,7 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { build } from "rolldown";
 import { Application, Configuration } from "typedoc";
 import { buildPlayground } from "../scripts/playground-files.mjs";
 import { CATEGORIES, SECTIONS } from "./contents.mjs";
@@ -54,7 +55,7 @@ function typedocOptions(root, entries, staged) {
     lightHighlightTheme: "github-light-high-contrast",
     darkHighlightTheme: "github-dark-high-contrast",
     visibilityFilters: {},
-    blockTags: [...Configuration.OptionDefaults.blockTags, "@file"],
+    blockTags: [...Configuration.OptionDefaults.blockTags, "@file", "@memory", "@errors"],
     highlightLanguages: [...Configuration.OptionDefaults.highlightLanguages, "python", "c"],
     excludeTags: [...Configuration.OptionDefaults.excludeTags, "@file"],
     navigationLinks: {
@@ -69,6 +70,21 @@ function typedocOptions(root, entries, staged) {
   };
 }
 
+/** The functions of facts.ts: Node 20 runs no TypeScript, so they are bundled with the library first. */
+async function factsModule(root) {
+  const file = join(root, "node_modules", ".cache", "site-facts.mjs");
+  const input = join(root, "site", "facts.ts");
+  await build({
+    input,
+    platform: "node",
+    external: ["koffi", "highs"],
+    treeshake: false,
+    output: { file, codeSplitting: false, keepNames: true },
+    logLevel: "silent",
+  });
+  return import(`${pathToFileURL(file).href}?${Date.now()}`);
+}
+
 /** The pages of documents and reference. */
 async function writePages(root, out, staged) {
   const entries = entryPoints(root);
@@ -76,7 +92,8 @@ async function writePages(root, out, staged) {
   const explainer = join(root, "scripts", "site-explainer.mjs");
   if (!existsSync(explainer)) delete options.navigationLinks.Explainer;
   const app = await Application.bootstrap(options);
-  connect(app, new Map(entries.map(([name, path]) => [join(root, path), name])));
+  const { factsOf } = await factsModule(root);
+  connect(app, new Map(entries.map(([name, path]) => [join(root, path), name])), factsOf);
   const project = await app.convert();
   if (!project) throw new Error("typedoc could not read the sources");
   app.validate(project);

@@ -3,7 +3,7 @@
  * of the site that hold wherever it is opened.
  */
 import { readFileSync } from "node:fs";
-import { Comment, Converter, PageEvent, ReflectionKind } from "typedoc";
+import { Comment, CommentTag, Converter, PageEvent, ReflectionKind } from "typedoc";
 import { CATEGORIES } from "./contents.mjs";
 import { SITE_ROOT } from "./stage.mjs";
 
@@ -34,8 +34,58 @@ function headerOf(file) {
     .trim();
 }
 
-/** @param {Map<string, string>} names of entry points, by the files that they are made of */
-export function connect(app, names) {
+/** The reference begins with `tidemark` and has the order of the exports. */
+function sortEntries(project, names) {
+  for (const category of project.categories ?? []) {
+    if (category.title === "Reference") category.children.sort((a, b) => names.indexOf(a.name) - names.indexOf(b.name));
+  }
+}
+
+const text = (value) => ({ kind: "text", text: value });
+
+/** Puts a section behind the comment of a function. */
+function addSection(signature, tag, body) {
+  signature.comment.blockTags.push(new CommentTag(tag, [text(body)]));
+}
+
+const takesTensor = (type) => {
+  if (!type) return false;
+  if (type.type === "reference") return type.name === "Tensor" || type.name === "TensorLike";
+  return type.type === "union" && type.types.some(takesTensor);
+};
+
+/** Sections about memory and errors, computed from the example of a function (facts.ts). */
+function addFacts(declaration, factsOf) {
+  const [signature] = declaration.signatures ?? [];
+  const example = signature?.comment?.blockTags.find(({ tag }) => tag === "@example");
+  const params = (signature?.parameters ?? []).map(({ name, type }) => ({ name, isTensor: takesTensor(type) }));
+  if (!example || !params.some(({ isTensor }) => isTensor)) return false;
+  const code = example.content
+    .map((part) => part.text)
+    .join("")
+    .replace(/^```\w*\n|```\s*$/g, "");
+  if (/\bawait\b|from "(?!tidemark")/.test(code)) return false;
+  const facts = factsOf({ name: declaration.name, example: code, params });
+  if (!facts) return false;
+  if (facts.keeps !== null) {
+    const kept = facts.keeps.length > 0 ? `reads ${facts.keeps.join(", ")}` : "reads nothing of the forward pass";
+    addSection(signature, "@memory", `Its derivative ${kept}. Read off the derivative of the example.`);
+  }
+  if (facts.errors.size > 0) {
+    const rows = [...facts.errors].map(
+      ([code, message]) => `- [${code}](${SITE_ROOT}documents/Errors.html#${code.toLowerCase()}): ${inText(message)}`,
+    );
+    addSection(signature, "@errors", `Some of what arguments that do not fit are answered with:\n\n${rows.join("\n")}`);
+  }
+  return true;
+}
+
+/** A message as text of Markdown. */
+const inText = (message) => message.split("\n")[0].replace(/[\\`*_[\]<>{}@|]/g, "\\$&");
+
+/** @param {Map<string, string>} names of entry points, by the files that they are made of
+ * @param {Function} factsOf what is computed of a function */
+export function connect(app, names, factsOf) {
   app.converter.on(Converter.EVENT_CREATE_DECLARATION, (_, reflection) => {
     if (reflection.kind !== ReflectionKind.Module) return;
     const file = reflection.sources?.[0]?.fullFileName ?? reflection.project.getSymbolFromReflection?.(reflection);
@@ -48,6 +98,7 @@ export function connect(app, names) {
     for (const module of project.getReflectionsByKind(ReflectionKind.Module)) {
       setCategory(module, "Reference");
       for (const child of module.children ?? []) {
+        if (module.name === "tidemark" && child.kind === ReflectionKind.Function) addFacts(child, factsOf);
         if (module.name === "tidemark" && child.kind & IS_VALUE) {
           const category = CATEGORIES.find(([, pattern]) => pattern.test(fileOf(child)));
           if (category) setCategory(child, category[0]);
@@ -56,6 +107,7 @@ export function connect(app, names) {
       }
     }
   });
+  app.converter.on(Converter.EVENT_RESOLVE_END, ({ project }) => sortEntries(project, [...names.values()]), -1000);
   app.renderer.on(PageEvent.END, (page) => {
     const up = "../".repeat(page.url.split("/").length - 1);
     page.contents = page.contents
