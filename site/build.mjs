@@ -52,6 +52,7 @@ function typedocOptions(root, entries, staged) {
     categoryOrder: [...SECTIONS.map(({ title }) => title), ...CATEGORIES.map(([title]) => title), "*"],
     navigation: { includeCategories: true, includeGroups: false, includeFolders: false, excludeReferences: true },
     sort: ["source-order"],
+    groupOrder: ["Functions", "Variables", "Classes", "Namespaces", "Interfaces", "Type Aliases", "*"],
     lightHighlightTheme: "github-light-high-contrast",
     darkHighlightTheme: "github-dark-high-contrast",
     visibilityFilters: {},
