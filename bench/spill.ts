@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import "../src/node/index.ts";
 import { compile } from "../src/api/compile.ts";
 import { conv2d, convTranspose2d } from "../src/api/conv.ts";
-import { relu } from "../src/api/elementwise.ts";
+import { relu } from "../src/api/math.ts";
 import { concat } from "../src/api/join.ts";
 import { mse } from "../src/api/loss.ts";
 import { plan } from "../src/api/plan.ts";

@@ -24,6 +24,13 @@ import { type Range, reshape, slice } from "./shape.ts";
  * Where to change a tensor: a row by its number (negative ones count from the end), ranges along the first axes as in
  * `slice`, or row numbers that are data: an i32 tensor. Of the latter, those out of range, negative ones too, change
  * nothing.
+ *
+ * @example
+ * import { compile, type Place, type Tensor, zeros } from "tidemark";
+ *
+ * const place: Place = [[1, 3]];
+ * const fill = compile((x: Tensor) => x.copy().setAt(place, 1));
+ * console.log(fill(zeros([4])).toArray()); // → [0, 1, 1, 0]
  */
 export type Place = number | readonly Range[] | Tensor;
 

@@ -32,6 +32,7 @@ export type PlanEffort = "quick" | "full";
 
 const EFFORTS: readonly PlanEffort[] = ["quick", "full"];
 
+/** Options of {@link plan}: those of {@link compile} that concern the plan. */
 export interface PlanningOptions {
   /** Positions of arguments whose tensors are given up to the call: they are updated in place. */
   readonly donate?: readonly number[];
@@ -108,6 +109,7 @@ export interface SpillOptions {
   readonly limit?: string;
 }
 
+/** Options of {@link compile}. */
 export interface CompileOptions extends PlanningOptions {
   /**
    * How many programs are kept, each for other shapes of arguments; default: 64. The one that was not called for longest is

@@ -9,7 +9,15 @@ import type { Plan } from "../plan/problem.ts";
 import type { SpaceId } from "../plan/space.ts";
 import { int, type Statement } from "./script.ts";
 
-/** A kernel with the address of each operand. */
+/**
+ * A kernel with the address of each operand.
+ *
+ * @example
+ * import { emitProgram, type PlacedKernel } from "tidemark/wasm";
+ *
+ * const steps: PlacedKernel[] = [];
+ * console.log(emitProgram(steps, [], 64, { fma: false }).functions); // → 0
+ */
 export interface PlacedKernel {
   readonly kernel: Kernel;
   readonly addresses: readonly number[];

@@ -14,9 +14,20 @@ import { type CopyStep, type PlanStep, type Program, replacementOf } from "./pro
 import { formatStatement } from "./statement.ts";
 import { type StripReport, stripReport } from "./strips.ts";
 
-/** The newest version of the format. */
+/**
+ * The newest version of the format.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { PLAN_JSON_VERSION, planJson } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(planJson(plan).version === PLAN_JSON_VERSION); // → true
+ */
 export const PLAN_JSON_VERSION = 1;
 
+/** Options of {@link planJson}. */
 export interface PlanJsonOptions {
   /** With the sentences of `explainValue` for each value. */
   readonly stories?: boolean | undefined;
@@ -44,6 +55,7 @@ export interface ExchangeJson {
   readonly bytes: number;
 }
 
+/** A plan as data; docs/plan-json.md defines the fields. */
 export interface PlanJson {
   readonly version: 1;
   readonly name: string;
@@ -217,6 +229,17 @@ function stepsJson(
   }));
 }
 
+/**
+ * The plan as plain data, for files and other programs.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { planJson } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(planJson(plan).buffers.length === plan.problem.buffers.length); // → true
+ */
 export function planJson(plan: Plan, options: PlanJsonOptions = {}): PlanJson {
   const { program, problem } = plan;
   const nameOf = nameValues(program);

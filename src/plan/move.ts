@@ -22,6 +22,7 @@ import type { Step } from "./problem.ts";
 import { needsSlot, type PlanStep, type Program, returnStepOf } from "./program.ts";
 import type { MemorySpace } from "./space.ts";
 
+/** Options of {@link moveValues}. */
 export interface MoveOptions {
   /** The device's space, and the space that receives values. */
   readonly device: MemorySpace;
@@ -50,7 +51,19 @@ interface RoundTrip extends TripTimes {
   readonly back: CopyOptions;
 }
 
-/** The program with values moved to the host and back. Renamings of a value move with it. */
+/**
+ * The program with values moved to the host and back. Renamings of a value move with it.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { memorySpace, movableValues, moveValues } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * const options = { device: memorySpace(64), host: memorySpace(64, { name: "host" }) };
+ * const moved = moveValues(plan.program, movableValues(plan.program).slice(0, 1), options);
+ * console.log(moved.spaces.length); // → 2
+ */
 export function moveValues(program: Program, values: readonly Value[], options: MoveOptions): Program {
   invariant(!program.spaceOf, () => `${program.name}: its values are in several spaces already`);
   const storages = storagesOf(program);
@@ -111,6 +124,17 @@ export function idleValues(program: Program): readonly IdleValue[] {
   });
 }
 
+/**
+ * Values that could wait in another memory: activations that are read again later.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { movableValues } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(movableValues(plan.program).length); // → 0
+ */
 export const movableValues = (program: Program): readonly Value[] => idleValues(program).map(({ value }) => value);
 
 /** Steps that use a storage, in order: the one that writes it, or -1 for parameters, first. */

@@ -55,7 +55,17 @@ export interface Orderings {
   readonly optimal: boolean;
 }
 
-/** The program with its steps in an order that needs no more memory at once than the given one; `work` limits the search. */
+/**
+ * The program with its steps in an order that needs no more memory at once than the given one; `work` limits the search.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { orderSteps } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(orderSteps(plan.program).steps.length === plan.program.steps.length); // → true
+ */
 export function orderSteps(program: Program, work?: number): Program {
   return bestOrder(new Draft(program), work).program;
 }

@@ -41,7 +41,17 @@ const MAX_NAME = 36;
 const MAX_CALL = 56;
 const MAX_TYPE = 24;
 
-/** The whole program with addresses. */
+/**
+ * The whole program with addresses.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { printPlan } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(printPlan(plan).split("\n").slice(0, 2)); // → [// 6 buffers, 24,704 bytes, bound 24,704, func fn(]
+ */
 export function printPlan(plan: Plan, format: StatementFormat = formatStatement): string {
   const { program } = plan;
   const nameOf = nameValues(program);

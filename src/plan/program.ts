@@ -39,7 +39,7 @@ export interface PlanStep {
   readonly scratch: readonly number[];
   /** [read, written] pairs that may share storage. */
   readonly inPlace: readonly (readonly [Value, Value])[];
-  /** [read, written]: written IS read's storage (reshape); no kernel. */
+  /** `[read, written]`: written IS read's storage (reshape); no kernel. */
   readonly alias: readonly [Value, Value] | null;
   /** Programs that the step runs, any number of times: bodies of a loop, branches. Their workspace is in `scratch`. */
   readonly bodies?: readonly Plan[];
@@ -77,6 +77,7 @@ export interface CopyStep {
   readonly to: Value;
 }
 
+/** A schedule of steps over stored values: the planner's input. */
 export interface Program {
   readonly name: string;
   readonly params: readonly Value[];
@@ -94,12 +95,32 @@ export interface Program {
   readonly spaceOf?: ReadonlyMap<Value, SpaceId>;
 }
 
-/** The step after the last one: final copies happen and results are read. */
+/**
+ * The step after the last one: final copies happen and results are read.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { returnStepOf } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(returnStepOf(plan.program) === plan.program.steps.length); // → true
+ */
 export function returnStepOf(program: Program): number {
   return program.steps.length;
 }
 
-/** The result that must be in a donated parameter's storage after the run, if there is one. */
+/**
+ * The result that must be in a donated parameter's storage after the run, if there is one.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { replacementOf } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(plan.program.params.map((param) => replacementOf(plan.program, param))); // → [undefined, undefined]
+ */
 export function replacementOf(program: Program, param: Value): Value | undefined {
   const index = program.donated.get(param);
   return index === undefined || index < 0 ? undefined : program.results[index];
@@ -110,7 +131,17 @@ export function needsSlot(program: Program, param: Value): boolean {
   return program.persistent.has(param) || replacementOf(program, param) !== undefined;
 }
 
-/** Checks that a program is well formed: single assignment, definitions before uses, sizes of shared storage equal. */
+/**
+ * Checks that a program is well formed: single assignment, definitions before uses, sizes of shared storage equal.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { checkProgram } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * checkProgram(plan.program); // throws where it is not well formed
+ */
 export function checkProgram(program: Program): void {
   const name = program.name;
   const text = (v: Value) => `${v.name ?? "value"}#${v.id}`;

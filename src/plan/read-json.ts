@@ -16,7 +16,18 @@ const NAMED = 5;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Reads a plan file. */
+/**
+ * Reads a plan file.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { planJson, readPlanJson } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * const text = JSON.stringify(planJson(plan));
+ * console.log(readPlanJson(text).heightBytes === plan.height); // → true
+ */
 export function readPlanJson(text: string): PlanJson {
   return checkedPlan(parsed(text));
 }
@@ -40,7 +51,17 @@ function notReadable(summary: string, help: string): TidemarkError {
   return new TidemarkError("ParseError", summary, { help });
 }
 
-/** Data that claims to be a plan. */
+/**
+ * Data that claims to be a plan.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { checkedPlan, planJson } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(checkedPlan(JSON.parse(JSON.stringify(planJson(plan)))).heightBytes === plan.height); // → true
+ */
 export function checkedPlan(data: unknown): PlanJson {
   const { version } = fieldsOf(data) ?? {};
   if (typeof version !== "number" || !Number.isInteger(version) || version < 1) {

@@ -14,6 +14,7 @@ import { stepText } from "./statement.ts";
 import { type StripReport, stripReports, stripText } from "./strips.ts";
 import { table } from "./table.ts";
 
+/** Buffers of one kind, in numbers. */
 export interface KindReport {
   readonly kind: BufferKind;
   readonly buffers: number;
@@ -89,6 +90,17 @@ function spaceReports(plan: Plan): readonly SpaceReport[] {
   });
 }
 
+/**
+ * A plan in numbers.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { reportPlan } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(reportPlan(plan).peakBytes === plan.height); // → true
+ */
 export function reportPlan(plan: Plan): PlanReport {
   const { program, bound, height } = plan;
   const problem = problemIn(plan.problem);
@@ -134,7 +146,17 @@ export function reportPlan(plan: Plan): PlanReport {
   };
 }
 
-/** The report as text; `mostLive` buffers of the tightest step are named. */
+/**
+ * The report as text; `mostLive` buffers of the tightest step are named.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { reportText } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(reportText(plan).includes("persistent")); // → true
+ */
 export function reportText(plan: Plan, mostLive = 8): string {
   const r = reportPlan(plan);
   const nameOf = nameValues(plan.program);

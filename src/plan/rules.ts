@@ -1,5 +1,6 @@
 /** @file The rules that a valid plan obeys, by name; validate.ts and simulate.ts check them. */
 
+/** Names of the rules that a valid plan obeys. */
 export type Rule =
   /** The plan's steps are not the program's, each once. */
   | "schedule"
@@ -40,6 +41,7 @@ export type Rule =
   /** The symbolic execution did not find a value where it is read. */
   | "execution";
 
+/** A rule that a plan violates. */
 export interface Violation {
   readonly rule: Rule;
   readonly message: string;

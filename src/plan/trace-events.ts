@@ -17,6 +17,7 @@ import { nameValues } from "./names.ts";
 import { BUFFER_KINDS, type BufferKind, type Plan, type Step } from "./problem.ts";
 import { stepText } from "./statement.ts";
 
+/** An event of Chrome's trace format. */
 export interface TraceEvent {
   readonly name: string;
   /** `X` a slice, `C` a counter, `M` a name. */
@@ -30,13 +31,26 @@ export interface TraceEvent {
   readonly args: Readonly<Record<string, string | number>>;
 }
 
+/** A file in Chrome's trace format. */
 export interface TraceFile {
   readonly displayTimeUnit: "ms";
   readonly otherData: Readonly<Record<string, string | number>>;
   readonly traceEvents: readonly TraceEvent[];
 }
 
-/** @param msOfStep milliseconds of a step, predicted or measured, as `time` says */
+/**
+ * The plan over time, for viewers of Chrome's trace format.
+ *
+ * @param msOfStep milliseconds of a step, predicted or measured, as `time` says
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { planTrace } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(planTrace(plan, () => 1).traceEvents.length > 0); // → true
+ */
 export function planTrace(
   plan: Plan,
   msOfStep: (step: Step) => number,
@@ -96,7 +110,17 @@ function countersOf(plan: Plan): readonly Counter[] {
   });
 }
 
-/** The predicted time of a step, as a program of that step alone; of a copy, its time on its queue. */
+/**
+ * The predicted time of a step, as a program of that step alone; of a copy, its time on its queue.
+ *
+ * @example
+ * import { plan } from "tidemark";
+ * import { type Plan, predictedStepMs } from "tidemark/plan";
+ *
+ * // The costs of a target's kernels: those of calibration, or of another machine.
+ * const ms = (plan: Plan, costs: Parameters<typeof predictedStepMs>[2]) => predictedStepMs(plan, 0, costs);
+ * console.log(typeof ms); // → function
+ */
 export function predictedStepMs(plan: Plan, step: Step, costs: NodeCosts): number {
   const one = at(plan.program.steps, step);
   if (one.copy || one.exchange) return isStart(one) ? queuedMs(one, costs) : 0;

@@ -12,7 +12,17 @@ import type { Report, Rule, Violation } from "./rules.ts";
 import { simulate } from "./simulate.ts";
 import { checkSpaces } from "./validate-spaces.ts";
 
-/** All violated rules; empty for a valid plan. `program` is the input of the planner, before steps were ordered. */
+/**
+ * All violated rules; empty for a valid plan. `program` is the input of the planner, before steps were ordered.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { validate } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(validate(plan.program, plan)); // → []
+ */
 export function validate(program: Program, plan: Plan): readonly Violation[] {
   const violations: Violation[] = [];
   const report = (rule: Rule, message: string): void => {

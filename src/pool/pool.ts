@@ -24,6 +24,7 @@ const NONE = -1;
 const MOST_EVENTS = 10_000_000;
 const [UNUSED, FREE, USED] = [0, 1, 2];
 
+/** Options of {@link Pool}. */
 export interface PoolOptions {
   /** For messages. */
   readonly name?: string;
@@ -71,6 +72,18 @@ export interface PoolBlock {
   readonly tag: string | undefined;
 }
 
+/**
+ * One range of memory that blocks of any size are taken from.
+ *
+ * @example
+ * import { Pool } from "tidemark/tape";
+ *
+ * const pool = new Pool({ limitBytes: 4096 });
+ * const block = pool.allocate(1000);
+ * console.log(pool.stats().allocated); // → 1000
+ * pool.free(block);
+ * console.log(pool.stats().allocated); // → 0
+ */
 export class Pool {
   readonly name: string;
   /** A lower one holds from the next time that the top moves. */

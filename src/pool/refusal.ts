@@ -6,6 +6,16 @@ const SHOWN = 10;
 /** Tags may be any text. */
 const LOCATION = /:\d+/;
 
+/**
+ * The largest blocks in use, the largest first.
+ *
+ * @example
+ * import { largestBlocks, Pool } from "tidemark/tape";
+ *
+ * const pool = new Pool();
+ * pool.allocate(1000); pool.allocate(3000);
+ * console.log(largestBlocks(pool, 1).length); // → 1
+ */
 export function largestBlocks(pool: Pool, count: number = SHOWN): readonly PoolBlock[] {
   const live = [...pool.walk()].filter((block) => block.live);
   return live.sort((a, b) => b.asked - a.asked || a.address - b.address).slice(0, count);

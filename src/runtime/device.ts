@@ -72,6 +72,7 @@ export interface SpillFolder {
   readonly limit?: number | undefined;
 }
 
+/** How a target loads a program. */
 export interface LoadOptions {
   /** For programs with copies to a file. */
   readonly spill?: SpillFolder | undefined;
@@ -92,6 +93,7 @@ export interface ProgramCode {
   readonly isShared: boolean;
 }
 
+/** Where programs run: WebAssembly, native code, a GPU. */
 export interface Target {
   /** What the compiler knows of it. */
   readonly description: TargetDescription;

@@ -18,6 +18,17 @@ export interface OperationMemory {
   release(): void;
 }
 
+/**
+ * The memory of operations that run outside of `compile` and `tape`.
+ *
+ * @example
+ * import { ones } from "tidemark";
+ * import { operationMemory } from "tidemark/tape";
+ *
+ * operationMemory.limit("64MiB");
+ * console.log(ones([4]).add(1).toArray()); // → [2, 2, 2, 2]
+ * operationMemory.limit(null);
+ */
 export const operationMemory: OperationMemory = {
   stats: () => operationPool().stats(),
   limit(memory) {

@@ -26,6 +26,7 @@ import { CompiledRuns } from "./runs.ts";
 import { Signatures } from "./signatures.ts";
 import { TapeTrace } from "./tape-trace.ts";
 
+/** Options of {@link tape}. */
 export interface TapeOptions {
   /** The most memory that values of the tape may take: `"64MiB"`; default: what the target has. */
   readonly memory?: string | number;
@@ -81,6 +82,7 @@ export interface Tape {
   snapshot(): Uint8Array;
 }
 
+/** Options of a tape's `gradient`. */
 export interface GradientOptions {
   /** Cotangent of the target, where that is not a scalar. */
   readonly cotangent?: Tensor;
@@ -142,6 +144,14 @@ function moveOut(engine: KeptEngine, donated: ReadonlySet<TensorStorage>): void 
 /**
  * Gives back what is kept between tapes: their memory, which otherwise stays as large as it once had to be, and compiled programs. Not while a
  * tape runs.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { releaseTapes, tape } from "tidemark/tape";
+ *
+ * const w = tensor([1, 2]);
+ * console.log(tape((t) => t.gradient(w.square().sum(), w)).toArray()); // → [2, 4]
+ * releaseTapes();
  */
 export function releaseTapes(): void {
   if (kept && kept.running > 0) {
@@ -150,7 +160,17 @@ export function releaseTapes(): void {
   if (kept) drop(kept);
 }
 
-/** How much of what tapes did ran in compiled runs. */
+/**
+ * How much of what tapes did ran in compiled runs.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { tape, tapeCounts } from "tidemark/tape";
+ *
+ * const w = tensor([1, 2]);
+ * tape((t) => t.gradient(w.square().sum(), w));
+ * console.log(tapeCounts().programs > 0); // → true
+ */
 export function tapeCounts(): TapeCounts {
   const { counts, runs } = engineNow();
   return { ...counts, programs: runs.compiledRuns };

@@ -67,6 +67,7 @@ export interface LoweringTarget {
   shapeLoops(kernel: Kernel): Kernel;
 }
 
+/** What the planner knows of a target: its memories, its element types, and what its kernels need and cost. */
 export interface TargetDescription extends LoweringTarget {
   /** As users and reports call it. */
   readonly name: string;

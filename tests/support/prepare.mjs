@@ -11,6 +11,7 @@ const has = (command) => spawnSync("sh", ["-c", `command -v ${command}`]).status
 
 const needs = [
   { commands: ["chromium"], packages: ["chromium"], use: "which the tests of the page run in" },
+  { commands: ["firefox-esr", "firefox"], packages: ["firefox-esr"], use: "which pages of the site are opened in" },
   { commands: ["cc", "gcc", "clang"], packages: ["gcc", "libc6-dev"], use: "which the target native compiles with" },
   {
     commands: ["mpicc"],

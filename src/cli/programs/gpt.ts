@@ -5,7 +5,8 @@
  */
 import { attention } from "../../api/attention.ts";
 import { arange } from "../../api/create.ts";
-import { add, gelu, less, where } from "../../api/elementwise.ts";
+import { add, less, where } from "../../api/elementwise.ts";
+import { gelu } from "../../api/math.ts";
 import { take } from "../../api/indexing.ts";
 import { split } from "../../api/join.ts";
 import { matmul } from "../../api/linear.ts";
