@@ -7,7 +7,7 @@ import type { TargetDescription } from "../target/description.ts";
 import type { LoopSupport } from "./loops.ts";
 import type { PlanStore } from "./plan-cache.ts";
 import type { PlanRequest, SourceProgram } from "./request.ts";
-import type { SpilledPlan } from "./spill.ts";
+import type { SpilledPlans } from "./spill.ts";
 import type { ChosenProgram } from "./stored.ts";
 
 /** Plans programs: with everything stored (stored.ts), or for whatever is asked of memory (assemble.ts). */
@@ -22,7 +22,7 @@ export interface PlannerHost {
   /** A solver of integer programs, for strategies that need one; called when a plan needs it. */
   readonly findSolver: () => ExactPlanner | undefined;
   /** Plans with a file as second memory (spill.ts), where there are files. */
-  readonly spilledPlan?: SpilledPlan;
+  readonly spilledPlans?: SpilledPlans;
 }
 
 /** With what plans programs. */

@@ -33,7 +33,7 @@ export const FILE_ALIGNMENT = 4096;
 const FILE: MemorySpace = memorySpace(FILE_ALIGNMENT, { name: "file", hostVisible: false });
 
 /** A plan with values in the file that takes so many times as long as storing everything is the answer without a search. */
-const ENOUGH = 1.005;
+const ENOUGH = 1.01;
 /** Budgets between the one that is asked for and storing everything for which plans that recompute are made at first. */
 const SHARES = [0, 0.25, 0.5, 0.75, 1] as const;
 /** How often two more are tried beside the best. */
@@ -42,6 +42,8 @@ const ROUNDS = 2;
 const ATTEMPTS = 6;
 /** Schedules that are placed, fastest first, until one fits. */
 const PLACED = 3;
+/** How near the smallest plan is looked for, as a part of its bytes. */
+const CLOSE = 0.01;
 /** Parts of what persists that are tried with the file as their home. */
 const HOMES = 8;
 
@@ -52,43 +54,62 @@ interface Scheduled {
   readonly atHome: readonly Homeable[];
 }
 
-export type SpilledPlan = (
-  storeAll: Candidate<PlannedProgram>,
-  budgetBytes: number,
-  search: ((bytes: number) => Candidate<PlannedProgram>) | null,
-  tools: PlanTools,
-) => Candidate<PlannedProgram> | null;
+/** Plans with a file as second memory. */
+export interface SpilledPlans {
+  /**
+   * The fastest plan within a budget, where values may be moved to a file; null where there is none.
+   * @param search a plan that recomputes for so many bytes, or null where none is found; null: nothing is recomputed
+   */
+  within(
+    storeAll: Candidate<PlannedProgram>,
+    budgetBytes: number,
+    search: ((bytes: number) => Candidate<PlannedProgram> | null) | null,
+    tools: PlanTools,
+  ): Candidate<PlannedProgram> | null;
+  /** The smallest plan that moves whatever it can. */
+  least(storeAll: Candidate<PlannedProgram>, tools: PlanTools): Candidate<PlannedProgram>;
+}
 
-/**
- * The fastest plan within a budget, where values may be moved to a file; null where there is none.
- * @param search a plan that recomputes for so many bytes, or the smallest there is; null: nothing is recomputed
- */
-export const spilledPlan: SpilledPlan = (storeAll, budgetBytes, search, tools) => {
-  const schedules = new Schedules(budgetBytes, tools);
-  const first = spilledWithin([storeAll], schedules);
-  if (!search || (first && first.predictedMs <= ENOUGH * storeAll.predictedMs)) return first;
-  const { arenaBytes } = storeAll;
-  const made = SHARES.map((share): Shared => {
-    const candidate = share === 1 ? storeAll : search(Math.ceil(budgetBytes * (arenaBytes / budgetBytes) ** share));
-    return { share, candidate, ms: schedules.msOf(candidate) };
-  });
-  for (let round = 0; round < ROUNDS; round++) {
-    const best = made.reduce((i, { ms }, k) => (ms < at(made, i).ms ? k : i), 0);
-    const neighbours = [made[best - 1], made[best + 1]].filter((one) => one !== undefined);
-    const middles = neighbours.map(({ share }) => (share + at(made, best).share) / 2);
-    for (const share of middles) {
-      const candidate = search(Math.ceil(budgetBytes * (arenaBytes / budgetBytes) ** share));
-      made.push({ share, candidate, ms: schedules.msOf(candidate) });
+export const spilledPlans: SpilledPlans = {
+  within(storeAll, budgetBytes, search, tools) {
+    const schedules = new Schedules(budgetBytes, tools);
+    const first = spilledWithin([storeAll], schedules);
+    if (!search || (first && first.predictedMs <= ENOUGH * storeAll.predictedMs)) return first;
+    const { arenaBytes } = storeAll;
+    const planAt = (share: number): Shared => {
+      const candidate =
+        share === 1 ? storeAll : search(Math.ceil(budgetBytes * (arenaBytes / budgetBytes) ** share));
+      return { share, candidate, ms: candidate ? schedules.msOf(candidate) : Number.POSITIVE_INFINITY };
+    };
+    const made = SHARES.map(planAt);
+    for (let round = 0; round < ROUNDS; round++) {
+      const best = made.reduce((i, { ms }, k) => (ms < at(made, i).ms ? k : i), 0);
+      const neighbours = [made[best - 1], made[best + 1]].filter((one) => one !== undefined);
+      const middles = neighbours.map(({ share }) => (share + at(made, best).share) / 2);
+      made.push(...middles.map(planAt));
+      made.sort((a, b) => a.share - b.share);
     }
-    made.sort((a, b) => a.share - b.share);
-  }
-  return spilledWithin([...new Set(made.map(({ candidate }) => candidate))], schedules);
+    const candidates = made.flatMap(({ candidate }) => (candidate ? [candidate] : []));
+    return spilledWithin([...new Set(candidates)], schedules);
+  },
+
+  least(storeAll, tools) {
+    let [least, most] = [0, storeAll.arenaBytes];
+    let best = storeAll;
+    while (most - least > CLOSE * most) {
+      const middle = Math.floor((least + most) / 2);
+      const plan = spilledWithin([storeAll], new Schedules(middle, tools));
+      if (plan) [best, most] = [plan, Math.min(middle, plan.arenaBytes)];
+      else least = middle;
+    }
+    return best;
+  },
 };
 
 /** A plan that recomputes for a budget between the one that is asked for and storing everything. */
 interface Shared {
   readonly share: number;
-  readonly candidate: Candidate<PlannedProgram>;
+  readonly candidate: Candidate<PlannedProgram> | null;
   /** With what has to be moved then. */
   readonly ms: number;
 }
@@ -171,6 +192,7 @@ function timesOf({ result }: Candidate<PlannedProgram>, { costs }: PlanTools): M
   return {
     stepMs: plan.program.steps.map((step) => stepMs(plan, step, costs)),
     copyMs: (bytes) => 1000 * (bytes / linkRate + callSeconds),
+    leastBytes: FILE_ALIGNMENT,
   };
 }
 

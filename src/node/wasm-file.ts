@@ -8,15 +8,18 @@ import { LARGEST_ARENA_BYTES } from "../codegen/wasm/description.ts";
 import { MOST_PAGES } from "../codegen/wasm/encoder.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
 import { emitProgram, pagesOf, stepGroups } from "../codegen/wasm/program.ts";
+import { paramsElsewhere } from "../plan/space.ts";
 import type { LoadOptions, Machine, Target } from "../runtime/device.ts";
 import { instanceOf, moduleFrom } from "../runtime/wasm-module.ts";
 import { WasmMemory, wasmTarget } from "../runtime/wasm-target.ts";
 import { FileThread } from "./file-thread.ts";
 import { reserveByWriting, SpillFile } from "./spill-file.ts";
+import { fileOf, type HasFile, holdFile, type SpillStore, storeOf } from "./spill-store.ts";
 
 /** A memory with the file of the programs that run in it. */
-class FileMemory extends WasmMemory {
+class FileMemory extends WasmMemory implements HasFile {
   file: SpillFile | null = null;
+  store: SpillStore | null = null;
 
   constructor(maximumPages: number) {
     super(null, 0, maximumPages, true);
@@ -40,12 +43,8 @@ class Copies {
   ) {
     invariant(spill, () => "a program with copies to a file, and no folder");
     this.#memory = memory;
-    this.#file = memory.file ?? new SpillFile(spill.to, reserveByWriting);
-    this.#file.reserve(fileBytes);
-    memory.file = this.#file;
-    this.#release = this.#file.hold(() => {
-      memory.file = null;
-    });
+    this.#file = fileOf(memory, fileBytes, () => new SpillFile(spill.to, reserveByWriting));
+    this.#release = holdFile(memory, this.#file);
     const options = {
       file: this.#file.descriptor,
       memory: memory.memory,
@@ -58,6 +57,11 @@ class Copies {
 
   get bytes(): number {
     return this.#file.bytes;
+  }
+
+  /** The file for what persists in it. */
+  store(): SpillStore {
+    return storeOf(this.#memory, this.#file);
   }
 
   do({ transfer, copy, queue, from, to, bytes }: PlacedTransfer): void {
@@ -125,6 +129,7 @@ function load(placed: PlacedProgram, fma: boolean, { stepwise, spill, memory }: 
       copies?.close();
     },
     ...(copies ? { spillBytes: () => copies.bytes } : {}),
+    ...(copies && paramsElsewhere(plan.program).length > 0 ? { file: copies.store() } : {}),
   };
   if (copies) abandoned.register(machine, copies, machine);
   return machine;

@@ -137,8 +137,12 @@ describe("values at home in another memory", () => {
 
   it("keep every byte of random programs, whichever they are and however copies are timed", () => {
     let homes = 0;
+    const layers = fc.integer({ min: 1, max: 4 });
     const property = fc.property(
-      randomProgram,
+      fc.oneof(
+        randomProgram,
+        layers.map((count) => trainingStep(count, 8, 4)),
+      ),
       fc.double({ min: 0.4, max: 1, noNaN: true }),
       fc.nat(40),
       fc.nat(),
@@ -156,7 +160,7 @@ describe("values at home in another memory", () => {
         expect(resultsOf(program)).toEqual(resultsOf(given));
       },
     );
-    fc.assert(property, { numRuns: 500, seed: 11 });
-    expect(homes).toBeGreaterThan(15);
+    fc.assert(property, { numRuns: 300, seed: 11 });
+    expect(homes).toBeGreaterThan(100);
   });
 });

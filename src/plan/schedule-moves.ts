@@ -30,6 +30,8 @@ export interface MoveTimes {
   readonly stepMs: readonly number[];
   /** Of a copy of so many bytes, either way. */
   readonly copyMs: (bytes: number) => number;
+  /** Of values that are moved; default: any. */
+  readonly leastBytes?: number;
 }
 
 export interface MoveSchedule {
@@ -88,7 +90,7 @@ class Simulation {
   #outFree = 0;
   #inFree = 0;
 
-  constructor(plan: Plan, arenaBytes: number, { stepMs, copyMs }: MoveTimes, atHome: readonly Homeable[]) {
+  constructor(plan: Plan, arenaBytes: number, { stepMs, copyMs, leastBytes = 1 }: MoveTimes, atHome: readonly Homeable[]) {
     this.#limit = arenaBytes;
     this.#stepMs = stepMs;
     this.#atHome = atHome;
@@ -100,8 +102,10 @@ class Simulation {
     const { alignment } = plan.program.spaces[0];
     const { buffers } = plan.problem;
     const idle = idleValues(plan.program)
-      // storage that persists is there anyway
-      .filter(({ value }) => at(buffers, plan.bufferOf.get(value) ?? -1).kind !== "persistent")
+      .filter(({ value, bytes }) => {
+        // storage that persists is there anyway
+        return bytes >= leastBytes && at(buffers, plan.bufferOf.get(value) ?? -1).kind !== "persistent";
+      })
       .map((one): Gap => ({ ...one, kind: "trip" }));
     const gaps = [...idle, ...atHome.flatMap((one) => gapsOf(one, this.#steps))];
     this.#travellers = gaps

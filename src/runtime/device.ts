@@ -32,6 +32,8 @@ export interface DeviceMemory {
   fill(address: number, bytes: number, value: number): void;
   /** Within the memory; the two do not overlap. */
   copy(to: number, from: number, bytes: number): void;
+  /** Gives it back now, and not when it is collected. Nothing is read or written after that. */
+  close?(): void;
 }
 
 /** The target has no room for an arena. */
@@ -61,6 +63,8 @@ export interface Machine {
   step(i: number): void;
   /** Of the file that its values are moved to, as the system has it; missing where there is none. */
   spillBytes?(): number;
+  /** That file, where parameters stay in it between runs. */
+  readonly file?: DeviceMemory;
   /** Ends what it runs on (threads) now, and not when the machine is collected. It cannot run again. */
   close(): void;
 }

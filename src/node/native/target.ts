@@ -19,8 +19,10 @@ import {
   type TargetRequest,
 } from "../../runtime/device.ts";
 import { HostMemory } from "../../runtime/host-memory.ts";
+import { paramsElsewhere } from "../../plan/space.ts";
 import { arenaSpace, type TargetDescription } from "../../target/description.ts";
 import { SpillFile } from "../spill-file.ts";
+import { fileOf, type HasFile, holdFile, type SpillStore, storeOf } from "../spill-store.ts";
 import { persistentFolder } from "./cache.ts";
 import { type Compiler, systemCompiler } from "./compiler.ts";
 import { foreignFunctions, libraryFor, loadProblem, prepareLibrary, type SpillLibrary } from "./library.ts";
@@ -53,7 +55,7 @@ interface Resizable {
 }
 
 /** Memory of the process. With a limit it grows in place; without one, or if the limit cannot be reserved, it moves. */
-class NativeMemory extends HostMemory {
+class NativeMemory extends HostMemory implements HasFile {
   readonly #koffi: Koffi;
   /** Bytes; arenas start at a multiple, as the plan's offsets do. */
   readonly #alignment: number;
@@ -62,8 +64,8 @@ class NativeMemory extends HostMemory {
   #bytes = 0;
   /** Of the arena's first byte. */
   address = 0n;
-  /** Where values of its programs wait; there while one of them may run. */
   file: SpillFile | null = null;
+  store: SpillStore | null = null;
 
   constructor(koffi: Koffi, alignment: number, most = 0) {
     super();
@@ -133,6 +135,8 @@ interface Extent {
   readonly base: number;
   readonly height: number;
   readonly fileBytes?: number;
+  /** Whether parameters stay in the file. */
+  readonly keepsFile?: boolean;
 }
 
 function load(tools: Toolchain, program: CProgram, placed: PlacedProgram, how: LoadOptions): Machine {
@@ -146,6 +150,7 @@ const extentOf = ({ base, plan, kernels }: PlacedProgram): Extent => ({
   base,
   height: plan.height,
   fileBytes: kernels.some(isTransfer) ? (plan.others[0]?.height ?? 0) : 0,
+  keepsFile: paramsElsewhere(plan.program).length > 0,
 });
 
 /** Loads code that was generated elsewhere, once it is compiled beside this thread. */
@@ -159,9 +164,10 @@ function loadSource(
   { koffi, compiler }: Toolchain,
   program: CProgram,
   { text, functions }: Pick<NativeSource, "text" | "functions">,
-  { stepwise, spill, base, height, fileBytes = 0, memory = memoryFor(program, koffi) }: LoadOptions & Extent,
+  { stepwise, spill, base, height, memory = memoryFor(program, koffi), ...files }: LoadOptions & Extent,
 ): Machine {
   const { options } = program;
+  const { fileBytes = 0, keepsFile = false } = files;
   invariant(memory instanceof NativeMemory, () => "a memory of another target");
   const library = libraryFor({ koffi, compiler, text, stepwise, hasFile: fileBytes > 0 });
   memory.reserve(base + height);
@@ -195,6 +201,7 @@ function loadSource(
     },
     close,
     ...(file ? { spillBytes: () => file.bytes } : {}),
+    ...(file && keepsFile ? { file: file.store() } : {}),
   };
   if (hasThreads) abandoned.register(machine, close);
   return machine;
@@ -204,6 +211,8 @@ interface OpenFile {
   readonly bytes: number;
   /** Throws what went wrong in the last run. */
   check(): void;
+  /** For what persists in it. */
+  store(): SpillStore;
   close(): void;
 }
 
@@ -215,12 +224,8 @@ function openFile(
   { spill, fileBytes }: Pick<LoadOptions, "spill"> & { readonly fileBytes: number },
 ): OpenFile {
   invariant(spill, () => "a program with copies to a file, and no folder");
-  const file = memory.file ?? new SpillFile(spill.to, library.reserve);
-  file.reserve(fileBytes);
-  memory.file = file;
-  const release = file.hold(() => {
-    memory.file = null;
-  });
+  const file = fileOf(memory, fileBytes, () => new SpillFile(spill.to, library.reserve));
+  const release = holdFile(memory, file);
   const problem = library.open(team, file.descriptor, spill.limit ?? 0);
   if (problem !== 0) {
     release();
@@ -234,6 +239,7 @@ function openFile(
       const error = library.error(team);
       if (error !== 0) throw file.failure("cannot be read or written any more", error);
     },
+    store: () => storeOf(memory, file),
     close() {
       library.close(team);
       release();
