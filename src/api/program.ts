@@ -97,7 +97,9 @@ export class LoadedProgram {
     const slots = [...persistent].map((i) => at(this.#params, i));
     for (const param of places.untouched) if (param < firstCapture) this.#given.set(param, null);
     const tenantOf = (own: Arena, height: number): readonly [Arena, Tenant] => {
-      const sizes = slots.filter((slot) => slot.arena === own).map((slot) => [slot.address, byteLength(slot.type)] as const);
+      const sizes = slots
+        .filter((slot) => slot.arena === own)
+        .map((slot) => [slot.address, byteLength(slot.type)] as const);
       // One without elements has the address of its neighbour.
       return [own, { slots: new Map(sizes.filter(([, bytes]) => bytes > 0)), height }];
     };

@@ -77,8 +77,7 @@ export const spilledPlans: SpilledPlans = {
     if (!search || (first && first.predictedMs <= ENOUGH * storeAll.predictedMs)) return first;
     const { arenaBytes } = storeAll;
     const planAt = (share: number): Shared => {
-      const candidate =
-        share === 1 ? storeAll : search(Math.ceil(budgetBytes * (arenaBytes / budgetBytes) ** share));
+      const candidate = share === 1 ? storeAll : search(Math.ceil(budgetBytes * (arenaBytes / budgetBytes) ** share));
       return { share, candidate, ms: candidate ? schedules.msOf(candidate) : Number.POSITIVE_INFINITY };
     };
     const made = SHARES.map(planAt);

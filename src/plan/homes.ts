@@ -64,7 +64,9 @@ export function homeableValues(plan: Plan, leastBytes: number): readonly Homeabl
     const own = (uses.get(storage) ?? []).filter((step) => step >= 0);
     // nobody would notice where it is
     if (own.length === 0 && !replacement) return [];
-    return [{ param, bytes: storage.bytes, uses: own, replacement, others: [...others].map(({ lifespan }) => lifespan) }];
+    return [
+      { param, bytes: storage.bytes, uses: own, replacement, others: [...others].map(({ lifespan }) => lifespan) },
+    ];
   });
   const copies = ({ uses: steps, replacement }: Homeable): number => visitsOf(steps).length + (replacement ? 1 : 0);
   const end = returnStepOf(program);

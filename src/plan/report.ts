@@ -186,7 +186,9 @@ function spacesTable(spaces: readonly SpaceReport[]): readonly string[] {
   if (spaces.length === 1) return [];
   const rows = spaces.map((s) => {
     const capacity = s.capacityBytes === null ? "none" : grouped(s.capacityBytes);
-    const figures = [s.peakBytes, s.boundBytes, s.persistentBytes ?? 0, s.buffers, s.copiesIn, s.copiedInBytes].map(grouped);
+    const figures = [s.peakBytes, s.boundBytes, s.persistentBytes ?? 0, s.buffers, s.copiesIn, s.copiedInBytes].map(
+      grouped,
+    );
     return [s.name, capacity, ...figures];
   });
   const head = ["space", "capacity", "peak", "bound", "persistent", "buffers", "copies in", "bytes in"];

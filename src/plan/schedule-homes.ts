@@ -29,7 +29,9 @@ export function gapsOf({ param, bytes, uses, replacement }: Homeable, end: Step)
   });
   if (!replacement) {
     const last = uses.at(-1);
-    return last === undefined ? visits : [...visits, { value: param, bytes, written: -1, last, next: end, kind: "visit" }];
+    return last === undefined
+      ? visits
+      : [...visits, { value: param, bytes, written: -1, last, next: end, kind: "visit" }];
   }
   const { value, written, last } = replacement;
   return [...visits, { value, bytes, written, last, next: end, kind: "store" }];

@@ -90,7 +90,12 @@ class Simulation {
   #outFree = 0;
   #inFree = 0;
 
-  constructor(plan: Plan, arenaBytes: number, { stepMs, copyMs, leastBytes = 1 }: MoveTimes, atHome: readonly Homeable[]) {
+  constructor(
+    plan: Plan,
+    arenaBytes: number,
+    { stepMs, copyMs, leastBytes = 1 }: MoveTimes,
+    atHome: readonly Homeable[],
+  ) {
     this.#limit = arenaBytes;
     this.#stepMs = stepMs;
     this.#atHome = atHome;
@@ -135,7 +140,15 @@ class Simulation {
     this.#finish();
     const moves = this.#left
       .filter(({ kind }) => kind === "trip")
-      .map(({ value, outStart, outWait, backStart, next }): Move => ({ value, outStart, outWait, backStart, backWait: next }));
+      .map(
+        ({ value, outStart, outWait, backStart, next }): Move => ({
+          value,
+          outStart,
+          outWait,
+          backStart,
+          backWait: next,
+        }),
+      );
     return { moves, homes: homesOf(this.#atHome, this.#left), ms: this.#now };
   }
 

@@ -10,6 +10,7 @@ import { nativeDescription } from "../../codegen/native/description.ts";
 import type { NativeEmitOptions } from "../../codegen/native/options.ts";
 import { emitNativeProgram, type NativeSource } from "../../codegen/native/program.ts";
 import { isTransfer, type PlacedProgram } from "../../codegen/placed.ts";
+import { paramsElsewhere } from "../../plan/space.ts";
 import {
   allocated,
   type LoadOptions,
@@ -19,7 +20,6 @@ import {
   type TargetRequest,
 } from "../../runtime/device.ts";
 import { HostMemory } from "../../runtime/host-memory.ts";
-import { paramsElsewhere } from "../../plan/space.ts";
 import { arenaSpace, type TargetDescription } from "../../target/description.ts";
 import { SpillFile } from "../spill-file.ts";
 import { fileOf, type HasFile, holdFile, type SpillStore, storeOf } from "../spill-store.ts";
