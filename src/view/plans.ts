@@ -12,6 +12,7 @@ import { planJson } from "../plan/json.ts";
 import { type Plan, withCapacity } from "../plan/problem.ts";
 import type { StrategyName } from "../plan/recompute/strategy.ts";
 import { stripReports, stripText } from "../plan/strips.ts";
+import type { Allowed } from "./answers.ts";
 import type { CurvePoint, CurveProgress, PlanReply, ViewCurve, ViewEntry } from "./data.ts";
 import { pictureOfPlan } from "./from-plan.ts";
 import { loopForms } from "./loop-text.ts";
@@ -53,14 +54,16 @@ export interface LivePlans {
 /**
  * Answers for the page from one program's plans.
  * @param known plans that the page already has
+ * @param allowed what plans of a budget may do beside recomputing
  */
 export function livePlans(
   plans: ProgramPlans,
   points: number,
   known: NamedPlans,
   strategies: readonly StrategyName[] = [],
+  allowed: Allowed = {},
 ): LivePlans {
-  const curves = growingCurves(plans, points, strategies);
+  const curves = growingCurves(plans, points, strategies, allowed);
   let curve: ViewCurve = { floorBytes: 0, points: [], whole: false };
   const sent = new Map(known);
   return {
@@ -70,7 +73,7 @@ export function livePlans(
     },
     within(budgetBytes) {
       try {
-        const { result, predictedMs } = plans.choose({ budgetBytes });
+        const { result, predictedMs } = plans.choose({ ...allowed, budgetBytes });
         const asks = `budget-${budgetBytes}`;
         sent.set(asks, result.plan);
         const label = `budget ${formatBytes(budgetBytes)}`;
@@ -129,6 +132,7 @@ export function* growingCurves(
   plans: ProgramPlans,
   count: number,
   strategies: readonly StrategyName[] = [],
+  allowed: Allowed = {},
 ): Generator<ViewCurve, undefined> {
   const { storeAll } = plans;
   const floorBytes = plans.floorBytes();
@@ -150,7 +154,7 @@ export function* growingCurves(
   for (let step = curves.next(); ; step = curves.next()) {
     const { curve } = step.value;
     if (step.done) {
-      yield* strategyCurves(plans, curve, strategies, count);
+      yield* strategyCurves(plans, curve, strategies, count, allowed);
       return;
     }
     if (curve.points.length > points.length) yield curve;
@@ -179,6 +183,7 @@ export function curveWithEntries(
   count: number,
   first: number,
   strategies: readonly StrategyName[] = [],
+  allowed: Allowed = {},
 ): { readonly curve: ViewCurve; readonly entries: readonly ViewEntry[]; readonly named: NamedPlans } {
   const { curve, candidates } = curveOf(plans, count);
   const entries = candidates.map(({ arenaBytes, predictedMs, result }, i) => {
@@ -196,6 +201,6 @@ export function curveWithEntries(
   });
   const points = curve.points.map((point, i) => ({ ...point, entry: first + i }));
   const named = new Map(candidates.map(({ result }, i) => [entryName(first + i), result.plan]));
-  const whole = [...strategyCurves(plans, { ...curve, points }, strategies, count)].at(-1);
+  const whole = [...strategyCurves(plans, { ...curve, points }, strategies, count, allowed)].at(-1);
   return { curve: whole ?? { ...curve, points }, entries, named };
 }
