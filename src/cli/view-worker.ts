@@ -20,7 +20,7 @@ installHost(nodeHost);
 const loaded = await loadProgram(program);
 const settings = await planSettings(taskArguments, silent, loaded);
 const { plans } = planLoaded(loaded, settings);
-const live = livePlans(plans, points, new Map(), strategies, settings.memory);
+const live = livePlans(plans, points, new Map(), { strategies, allowed: settings.memory });
 
 function answerTo({ id, ask, args }: ViewQuestion): ViewAnswer {
   try {

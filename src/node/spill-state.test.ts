@@ -1,4 +1,4 @@
-/** @file State that lives in a file between calls: the same bits, wherever it is read, whoever it is passed to. */
+/** @file State that lives in a file between calls: the same bits, read between calls or passed to another function. */
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

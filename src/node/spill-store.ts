@@ -3,13 +3,16 @@
  * before the first run, and read when its user asks for it. No program runs meanwhile, and all its copies are done.
  */
 import { readSync, writeSync } from "node:fs";
+import { constants } from "node:os";
+import { TidemarkError } from "../base/errors.ts";
 import type { DeviceMemory } from "../runtime/device.ts";
 import type { SpillFile } from "./spill-file.ts";
 
 /** Of a copy within the file. */
 const PIECE_BYTES = 2 ** 20;
 
-type Transfer = (file: number, bytes: Uint8Array, from: number, count: number, at: number) => number;
+/** Of a part of an array; the bytes that were taken over. */
+type Transfer = (part: Uint8Array, address: number) => number;
 
 export class SpillStore implements DeviceMemory {
   readonly #file: SpillFile;
@@ -40,7 +43,7 @@ export class SpillStore implements DeviceMemory {
   write(address: number, bytes: number, fill: (into: Uint8Array) => void): void {
     const content = new Uint8Array(bytes);
     fill(content);
-    this.#transfer(writeSync, content, address);
+    this.#transfer(this.#write, content, address);
   }
 
   read(address: number, bytes: number): Promise<Uint8Array> {
@@ -50,7 +53,7 @@ export class SpillStore implements DeviceMemory {
   }
 
   readInto(address: number, into: Uint8Array): void {
-    this.#transfer(readSync, into, address);
+    this.#transfer(this.#read, into, address);
   }
 
   fill(address: number, bytes: number, value: number): void {
@@ -61,7 +64,7 @@ export class SpillStore implements DeviceMemory {
     for (let done = 0; done < bytes; done += PIECE_BYTES) {
       const piece = new Uint8Array(Math.min(PIECE_BYTES, bytes - done));
       this.readInto(from + done, piece);
-      this.#transfer(writeSync, piece, to + done);
+      this.#transfer(this.#write, piece, to + done);
     }
   }
 
@@ -70,16 +73,19 @@ export class SpillStore implements DeviceMemory {
     this.#release = null;
   }
 
+  readonly #read: Transfer = (part, address) => readSync(this.#file.hostDescriptor, part, 0, part.length, address);
+  readonly #write: Transfer = (part, address) => writeSync(this.#file.hostDescriptor, part, 0, part.length, address);
+
   #transfer(transfer: Transfer, bytes: Uint8Array, address: number): void {
-    const { hostDescriptor } = this.#file;
     try {
       for (let done = 0; done < bytes.length; ) {
-        const count = transfer(hostDescriptor, bytes, done, bytes.length - done, address + done);
-        if (count === 0) throw Object.assign(new Error("end of file"), { errno: -5 });
+        const count = transfer(bytes.subarray(done), address + done);
+        if (count === 0) throw this.#file.failure("ends too soon", constants.errno.EIO);
         done += count;
       }
     } catch (error) {
-      const { errno = -5 } = error as NodeJS.ErrnoException;
+      if (error instanceof TidemarkError) throw error;
+      const { errno = -constants.errno.EIO } = error as NodeJS.ErrnoException;
       throw this.#file.failure("cannot be read or written any more", -errno);
     }
   }

@@ -62,7 +62,7 @@ export function homeableValues(plan: Plan, leastBytes: number): readonly Homeabl
     const buffer = at(plan.problem.buffers, plan.bufferOf.get(param) ?? -1);
     const others = new Set(buffer.values.map((value) => storages.of(value)).filter((other) => !mine.has(other)));
     const own = (uses.get(storage) ?? []).filter((step) => step >= 0);
-    // nobody would notice where it is
+    // there would be no copies, and so no file
     if (own.length === 0 && !replacement) return [];
     return [
       { param, bytes: storage.bytes, uses: own, replacement, others: [...others].map(({ lifespan }) => lifespan) },

@@ -10,6 +10,14 @@ export const DRAWN_STRATEGIES: readonly StrategyName[] = STRATEGIES.filter(
   ({ solver, isFree }) => solver !== "required" && !isFree,
 ).flatMap(({ name }) => (name === storeAll.name ? [] : [name]));
 
+/** What is drawn beside `auto`. */
+export interface Beside {
+  /** Of recomputation; default: none. */
+  readonly strategies?: readonly StrategyName[];
+  /** Other ways than recomputation; default: none. */
+  readonly allowed?: Allowed | undefined;
+}
+
 /**
  * A complete curve with more and more strategies; the last one has all of them and no progress.
  * @param count number of budgets for strategies that aim at bytes
@@ -17,12 +25,11 @@ export const DRAWN_STRATEGIES: readonly StrategyName[] = STRATEGIES.filter(
 export function* strategyCurves(
   plans: ProgramPlans,
   curve: ViewCurve,
-  names: readonly StrategyName[],
   count: number,
-  allowed: Allowed = {},
+  { strategies = [], allowed = {} }: Beside,
 ): Generator<ViewCurve, undefined> {
   const others: CurveStrategy[] = [];
-  const ways = [...answersOf(plans, allowed), ...names.map((name) => strategyOf(plans, name))];
+  const ways = [...answersOf(plans, allowed), ...strategies.map((name) => strategyOf(plans, name))];
   const sofar = (): ViewCurve => {
     const bytes = others.flatMap(({ points }) => points.map(({ arenaBytes }) => arenaBytes));
     return { ...curve, floorBytes: Math.min(curve.floorBytes, ...bytes), others: [...others] };

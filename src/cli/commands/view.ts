@@ -78,7 +78,10 @@ async function sourceOf(word: string, first: number, args: Arguments, io: Io): P
     ...held,
   };
   if (!args.has("html")) return source;
-  const { curve, entries, named } = curveWithEntries(plans, pointsOf(args), first + 1, drawnStrategies(args), memory);
+  const { curve, entries, named } = curveWithEntries(plans, pointsOf(args), first + 1, {
+    strategies: drawnStrategies(args),
+    allowed: memory,
+  });
   return { ...source, entries: [entry, ...entries], curve, named: new Map([...source.named, ...named]) };
 }
 
@@ -95,7 +98,7 @@ type Answered = Pick<Source, "named" | "allowed">;
 function answersOf(program: string, plans: ProgramPlans, { named, allowed }: Answered, args: Arguments) {
   const [points, strategies] = [pointsOf(args), drawnStrategies(args)];
   if (import.meta.url.endsWith(".ts")) {
-    return { plans: livePlans(plans, points, named, strategies, allowed), close: () => undefined };
+    return { plans: livePlans(plans, points, named, { strategies, allowed }), close: () => undefined };
   }
   const options = Object.fromEntries(
     Object.keys(PLAN_OPTIONS).flatMap((name) => (args.has(name) ? [[name, args.value(name) ?? true] as const] : [])),
