@@ -86,7 +86,7 @@ export class LoadedProgram {
     this.#watched = watched ?? null;
     this.arena = arena ?? new Arena(machine.memory);
     const { inFile = [], fileBytes = 0 } = places;
-    const file = machine.file && inFile.length > 0 ? this.arena.inFile(machine.file) : null;
+    const file = inFile.length > 0 && machine.file ? this.arena.inFile(machine.file) : null;
     const elsewhere = new Set(inFile);
     this.#params = graph.params.map(({ type }, i): Place => {
       const own = elsewhere.has(i) ? file : this.arena;

@@ -43,6 +43,7 @@ import {
   type PlanRequest,
   type SourceProgram,
 } from "./request.ts";
+import type { SpilledPlans } from "./spill.ts";
 import { type ChosenProgram, placedPlan, planTools } from "./stored.ts";
 import { requireValidPlan } from "./valid-plan.ts";
 
@@ -113,8 +114,12 @@ export class ProgramPlans {
       // many budgets, of which the first good plan will do
       return quick ? this.#search.quick(request) : this.#found(request);
     };
-    const { spilledPlans } = this.#tools.host;
-    const chosen = spilledPlans?.within(this.storeAll, budgetBytes, spill?.movesOnly ? null : search, this.#tools);
+    const chosen = this.#spilledPlans?.within(
+      this.storeAll,
+      budgetBytes,
+      spill?.movesOnly ? null : search,
+      this.#tools,
+    );
     if (chosen || spill?.movesOnly) return chosen ?? this.#notRefused(this.#leastSpilled(), memory);
     const recomputed = this.#found(plain);
     return recomputed.arenaBytes <= budgetBytes ? recomputed : this.#notRefused(this.#leastSpilled(), memory);
@@ -122,7 +127,12 @@ export class ProgramPlans {
 
   /** The smallest plan with all that can be moved in a file. */
   #leastSpilled(): Candidate<PlannedProgram> {
-    return this.#tools.host.spilledPlans?.least(this.storeAll, this.#tools) ?? this.storeAll;
+    return this.#spilledPlans?.least(this.storeAll, this.#tools) ?? this.storeAll;
+  }
+
+  get #spilledPlans(): SpilledPlans | undefined {
+    const { host, request } = this.#tools;
+    return request.memory.spill?.plans ?? host.spilledPlans;
   }
 
   /** The plan from the cache, or the one that a search finds; throws where it is refused. */

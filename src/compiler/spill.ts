@@ -192,6 +192,7 @@ function timesOf({ result }: Candidate<PlannedProgram>, { costs }: PlanTools): M
     stepMs: plan.program.steps.map((step) => stepMs(plan, step, costs)),
     copyMs: (bytes) => 1000 * (bytes / linkRate + callSeconds),
     leastBytes: FILE_ALIGNMENT,
+    blocks: costs.copiesBlock,
   };
 }
 

@@ -146,9 +146,10 @@ describe("weights that are only read", () => {
 
 describe("a budget that a file cannot meet", () => {
   it("is refused with the bytes that would do", () => {
-    const last = (w: Tensor, x: Tensor): Tensor => x.matmul(w).tanh().matmul(w);
+    const last = (u: Tensor, v: Tensor, x: Tensor): Tensor => x.matmul(u).tanh().matmul(v).tanh().matmul(u);
     const planned = (bytes: number) =>
-      plan(last, { resident: [0], memory: bytes, spill })(matrix(WIDTH, 0), matrix(ROWS, 0)).arenaBytes;
+      plan(last, { resident: [0, 1], memory: bytes, spill })(matrix(WIDTH, 0), matrix(WIDTH, 1), matrix(ROWS, 0))
+        .arenaBytes;
     let message = "";
     try {
       planned(4096);

@@ -30,6 +30,8 @@ export interface MoveTimes {
   readonly stepMs: readonly number[];
   /** Of a copy of so many bytes, either way. */
   readonly copyMs: (bytes: number) => number;
+  /** Whether nothing else happens during a copy. */
+  readonly blocks?: boolean | undefined;
   /** Of values that are moved; default: any. */
   readonly leastBytes?: number;
 }
@@ -71,6 +73,7 @@ export function scheduleMoves(
 
 class Simulation {
   readonly #limit: number;
+  readonly #blocks: boolean;
   readonly #stepMs: readonly number[];
   readonly #steps: number;
   readonly #atHome: readonly Homeable[];
@@ -93,10 +96,11 @@ class Simulation {
   constructor(
     plan: Plan,
     arenaBytes: number,
-    { stepMs, copyMs, leastBytes = 1 }: MoveTimes,
+    { stepMs, copyMs, leastBytes = 1, blocks = false }: MoveTimes,
     atHome: readonly Homeable[],
   ) {
     this.#limit = arenaBytes;
+    this.#blocks = blocks;
     this.#stepMs = stepMs;
     this.#atHome = atHome;
     this.#live = bytesByStep(plan, atHome);
@@ -205,6 +209,7 @@ class Simulation {
     one.backStart = k;
     one.done = Math.max(this.#now, this.#inFree) + one.ms;
     this.#inFree = one.done;
+    if (this.#blocks) this.#now = one.done;
     add(this.#live, k, one.next, one.bytes);
     add(this.#expected, k, one.next, one.bytes);
     this.#tooMuch = null;
@@ -243,6 +248,7 @@ class Simulation {
     one.outStart = k;
     one.done = Math.max(this.#now, this.#outFree) + one.ms;
     this.#outFree = one.done;
+    if (this.#blocks) this.#now = one.done;
     this.#left.push(one);
     this.#expectGone(one, Math.min(gone, one.next));
   }

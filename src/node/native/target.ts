@@ -10,7 +10,6 @@ import { nativeDescription } from "../../codegen/native/description.ts";
 import type { NativeEmitOptions } from "../../codegen/native/options.ts";
 import { emitNativeProgram, type NativeSource } from "../../codegen/native/program.ts";
 import { isTransfer, type PlacedProgram } from "../../codegen/placed.ts";
-import { paramsElsewhere } from "../../plan/space.ts";
 import {
   allocated,
   type LoadOptions,
@@ -135,8 +134,6 @@ interface Extent {
   readonly base: number;
   readonly height: number;
   readonly fileBytes?: number;
-  /** Whether parameters stay in the file. */
-  readonly keepsFile?: boolean;
 }
 
 function load(tools: Toolchain, program: CProgram, placed: PlacedProgram, how: LoadOptions): Machine {
@@ -150,7 +147,6 @@ const extentOf = ({ base, plan, kernels }: PlacedProgram): Extent => ({
   base,
   height: plan.height,
   fileBytes: kernels.some(isTransfer) ? (plan.others[0]?.height ?? 0) : 0,
-  keepsFile: paramsElsewhere(plan.program).length > 0,
 });
 
 /** Loads code that was generated elsewhere, once it is compiled beside this thread. */
@@ -164,10 +160,9 @@ function loadSource(
   { koffi, compiler }: Toolchain,
   program: CProgram,
   { text, functions }: Pick<NativeSource, "text" | "functions">,
-  { stepwise, spill, base, height, memory = memoryFor(program, koffi), ...files }: LoadOptions & Extent,
+  { stepwise, spill, base, height, fileBytes = 0, memory = memoryFor(program, koffi) }: LoadOptions & Extent,
 ): Machine {
   const { options } = program;
-  const { fileBytes = 0, keepsFile = false } = files;
   invariant(memory instanceof NativeMemory, () => "a memory of another target");
   const library = libraryFor({ koffi, compiler, text, stepwise, hasFile: fileBytes > 0 });
   memory.reserve(base + height);
@@ -201,7 +196,9 @@ function loadSource(
     },
     close,
     ...(file ? { spillBytes: () => file.bytes } : {}),
-    ...(file && keepsFile ? { file: file.store() } : {}),
+    get file() {
+      return file?.store() ?? null;
+    },
   };
   if (hasThreads) abandoned.register(machine, close);
   return machine;
@@ -223,10 +220,11 @@ function openFile(
   memory: NativeMemory,
   { spill, fileBytes }: Pick<LoadOptions, "spill"> & { readonly fileBytes: number },
 ): OpenFile {
-  invariant(spill, () => "a program with copies to a file, and no folder");
-  const file = fileOf(memory, fileBytes, () => new SpillFile(spill.to, library.reserve));
+  const folder = spill?.to;
+  invariant(typeof folder === "string", () => "a program with copies to a file, and no folder");
+  const file = fileOf(memory, fileBytes, () => new SpillFile(folder, library.reserve));
   const release = holdFile(memory, file);
-  const problem = library.open(team, file.descriptor, spill.limit ?? 0);
+  const problem = library.open(team, file.descriptor, spill?.limit ?? 0);
   if (problem !== 0) {
     release();
     throw file.failure("a thread for its copies cannot be started", problem);

@@ -14,6 +14,8 @@ import { CopyClock, copyMs } from "./queues.ts";
 /** Costs of nodes on a target. */
 export interface NodeCosts {
   readonly rates: CostModel;
+  /** Whether nothing else happens during a copy between memory spaces; default: queue 0 goes on. */
+  readonly copiesBlock?: boolean | undefined;
   /** Equal keys mean equal costs. */
   readonly key: string;
   /**
@@ -68,6 +70,7 @@ export function planMs(plan: Plan, costs: NodeCosts): number {
   for (const step of steps) {
     const { copy } = step;
     if (copy?.kind === "wait") ms = clock.wait(copy, ms);
+    else if (copy && costs.copiesBlock) ms += copyMs(copy, costs.rates);
     else if (copy) clock.start(step, ms, copyMs(copy, costs.rates));
     else ms += stepMs(plan, step, costs);
   }
