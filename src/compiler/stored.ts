@@ -91,7 +91,7 @@ export function planTools(
   const { spill } = request.memory;
   const own = request.costs ?? target.rates;
   const rates = spill ? { ...own, linkRate: spill.bytesPerSecond } : own;
-  const costs = new TargetCosts(target, { rates, lower: assembler.lower });
+  const costs = new TargetCosts(target, { rates, lower: assembler.lower, copiesBlock: spill?.blocks });
   return { assembler, costs, request, host, loops };
 }
 

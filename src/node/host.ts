@@ -7,7 +7,7 @@ import { shapeFamilies } from "../api/shape-family.ts";
 import { budgetPlanner } from "../compiler/assemble.ts";
 import { loopSupport } from "../compiler/loops.ts";
 import { overlappedPlan } from "../compiler/overlap.ts";
-import { spilledPlan } from "../compiler/spill.ts";
+import { spilledPlans } from "../compiler/spill.ts";
 import { awaitedTargets } from "../runtime/host.ts";
 import { WebgpuTargets } from "../runtime/webgpu/targets.ts";
 import { WorkerPool } from "../runtime/workers.ts";
@@ -30,7 +30,7 @@ export const nodeHost: Host = {
   workers: new WorkerPool(() => nodeWorkers),
   startTask: nodeTask,
   settleSpill: spilled,
-  spilledPlan,
+  spilledPlans,
   overlappedPlan,
   planStore: withProcess(systemPlanStore()),
   findSolver,

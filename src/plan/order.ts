@@ -79,7 +79,8 @@ export function bestOrder(given: Draft, work: number = WORK): Draft {
   const inOrder = (order: ArrayLike<number>): Draft =>
     new Draft({ ...program, steps: Array.from(order, (step) => at(program.steps, step)) });
   if (large && careful.exact) return orders[0] ? inOrder(orders[0]) : given;
-  if (program.steps.length <= MANY && careful.settled.includes(1)) orders.push(...candidates(modelOf(program, "allow"), COMPARED, work));
+  if (program.steps.length <= MANY && careful.settled.includes(1))
+    orders.push(...candidates(modelOf(program, "allow"), COMPARED, work));
   // The memory model may overestimate the bound (memory.ts), for some orders more than for others: compare bounds.
   let [best, cost] = [given, costOf(given)];
   for (const [k, order] of orders.entries()) {

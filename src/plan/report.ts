@@ -32,6 +32,8 @@ export interface SpaceReport {
   /** Null: without limit. */
   readonly capacityBytes: number | null;
   readonly buffers: number;
+  /** Stay there between runs; missing where there is one space. */
+  readonly persistentBytes?: number;
   readonly copiesIn: number;
   readonly copiedInBytes: number;
 }
@@ -74,6 +76,9 @@ export interface PlanReport {
   readonly exchanges: readonly ExchangeReport[];
 }
 
+const persistentBytesIn = ({ problem }: Plan, space: number): number =>
+  problem.buffers.reduce((sum, b) => sum + (b.space === space && b.kind === "persistent" ? b.bytes : 0), 0);
+
 function spaceReports(plan: Plan): readonly SpaceReport[] {
   const { buffers, spaces } = plan.problem;
   const destinations = plan.program.steps.flatMap(({ copy }) => (copy?.kind === "start" ? [copy.to] : []));
@@ -84,6 +89,7 @@ function spaceReports(plan: Plan): readonly SpaceReport[] {
       ...{ name, peakBytes: height, boundBytes: bound.bytes },
       capacityBytes: Number.isFinite(capacity) ? capacity : null,
       buffers: spaces.length === 1 ? buffers.length : buffers.filter((b) => b.space === space).length,
+      ...(spaces.length === 1 ? {} : { persistentBytes: persistentBytesIn(plan, space) }),
       copiesIn: copied.length,
       copiedInBytes: copied.reduce((sum, { type }) => sum + byteLength(type), 0),
     };
@@ -216,11 +222,13 @@ function spacesTable(spaces: readonly SpaceReport[]): readonly string[] {
   if (spaces.length === 1) return [];
   const rows = spaces.map((s) => {
     const capacity = s.capacityBytes === null ? "none" : grouped(s.capacityBytes);
-    const figures = [s.peakBytes, s.boundBytes, s.buffers, s.copiesIn, s.copiedInBytes].map(grouped);
+    const figures = [s.peakBytes, s.boundBytes, s.persistentBytes ?? 0, s.buffers, s.copiesIn, s.copiedInBytes].map(
+      grouped,
+    );
     return [s.name, capacity, ...figures];
   });
-  const head = ["space", "capacity", "peak", "bound", "buffers", "copies in", "bytes in"];
-  return table([head, ...rows], ["left", "right", "right", "right", "right", "right", "right"]);
+  const head = ["space", "capacity", "peak", "bound", "persistent", "buffers", "copies in", "bytes in"];
+  return table([head, ...rows], ["left", "right", "right", "right", "right", "right", "right", "right"]);
 }
 
 function indented(spaces: number, lines: readonly string[]): string[] {

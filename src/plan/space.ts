@@ -15,6 +15,10 @@ export { type MemorySpace, memorySpace, type Spaces } from "../target/space.ts";
 /** Index into the spaces of a program. */
 export type SpaceId = number;
 
+/** Numbers of parameters that are not in the first space: persistent values whose home is another memory (homes.ts). */
+export const paramsElsewhere = (program: Program): readonly number[] =>
+  program.params.flatMap((param, i) => (spaceOf(program, param) === 0 ? [] : [i]));
+
 /**
  * The memory space that a value lives in.
  *

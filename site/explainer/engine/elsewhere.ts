@@ -2,10 +2,11 @@
 import { additiveCoupling } from "../../../src/api/coupling.ts";
 import { spec } from "../../../src/api/create.ts";
 import { lossyDeviation } from "../../../src/api/deviation.ts";
-import { add, square, tanh } from "../../../src/api/elementwise.ts";
+import { add, square } from "../../../src/api/elementwise.ts";
 import { matmul } from "../../../src/api/linear.ts";
 import { crossEntropy } from "../../../src/api/loss.ts";
 import type { LossyOptions, ResidualBits } from "../../../src/api/lossy-options.ts";
+import { tanh } from "../../../src/api/math.ts";
 import { random } from "../../../src/api/random.ts";
 import { mean } from "../../../src/api/reduce.ts";
 import { reversibleChain } from "../../../src/api/reversible.ts";

@@ -3,10 +3,11 @@
 import { attention } from "../../../src/api/attention.ts";
 import { spec } from "../../../src/api/create.ts";
 import { checkpoint } from "../../../src/api/custom.ts";
-import { add, gelu, mul, square, sub, tanh } from "../../../src/api/elementwise.ts";
+import { add, mul, square, sub } from "../../../src/api/elementwise.ts";
 import { valueAndGrad } from "../../../src/api/grad.ts";
 import { concat } from "../../../src/api/join.ts";
 import { matmul } from "../../../src/api/linear.ts";
+import { gelu, tanh } from "../../../src/api/math.ts";
 import { softmax } from "../../../src/api/normalize.ts";
 import { mean } from "../../../src/api/reduce.ts";
 import { scope } from "../../../src/api/scope.ts";

@@ -3,10 +3,11 @@
 import { scan } from "../../../src/api/control.ts";
 import { conv2d, convTranspose2d } from "../../../src/api/conv.ts";
 import { spec } from "../../../src/api/create.ts";
-import { add, gelu, mul, relu, square, sub, tanh } from "../../../src/api/elementwise.ts";
+import { add, mul, square, sub } from "../../../src/api/elementwise.ts";
 import { concat } from "../../../src/api/join.ts";
 import { matmul } from "../../../src/api/linear.ts";
 import { crossEntropy } from "../../../src/api/loss.ts";
+import { gelu, relu, tanh } from "../../../src/api/math.ts";
 import { layerNorm, softmax } from "../../../src/api/normalize.ts";
 import { maxPool2d } from "../../../src/api/pool.ts";
 import { mean } from "../../../src/api/reduce.ts";

@@ -4,7 +4,7 @@ import { TidemarkError } from "../../../src/base/errors.ts";
 import { ProgramPlans } from "../../../src/compiler/assemble.ts";
 import { NO_HOST } from "../../../src/compiler/host.ts";
 import { PLAIN_REQUEST, type SpillRequest } from "../../../src/compiler/request.ts";
-import { spilledPlan } from "../../../src/compiler/spill.ts";
+import { spilledPlans } from "../../../src/compiler/spill.ts";
 import { chainTraining } from "./models.ts";
 import { figuresOf, type PlanFigures, target, tracedPlans } from "./plans.ts";
 
@@ -27,7 +27,7 @@ const CHAIN = { depth: 6, batch: 512, width: 128 } as const;
 function plansWith(spill: SpillRequest | null): ProgramPlans {
   const { source } = tracedPlans(chainTraining(CHAIN));
   const memory = spill ? { spill } : {};
-  return new ProgramPlans(source, target.description, { ...PLAIN_REQUEST, memory }, { ...NO_HOST, spilledPlan });
+  return new ProgramPlans(source, target.description, { ...PLAIN_REQUEST, memory }, { ...NO_HOST, spilledPlans });
 }
 
 const budgetOf = (plans: ProgramPlans, share: number): number => Math.round(plans.storeAll.arenaBytes * share);

@@ -1,10 +1,11 @@
 /** @file Figures of the page about reverse mode: a scalar program with the values of its lines, the lifetimes of a perceptron's values, and what tapes hold. */
 
 import { spec } from "../../../src/api/create.ts";
-import { add, gelu, mul, sin, square } from "../../../src/api/elementwise.ts";
+import { add, mul, square } from "../../../src/api/elementwise.ts";
 import { valueAndGrad } from "../../../src/api/grad.ts";
 import { matmul } from "../../../src/api/linear.ts";
 import { crossEntropy } from "../../../src/api/loss.ts";
+import { gelu, sin } from "../../../src/api/math.ts";
 import { layerNorm } from "../../../src/api/normalize.ts";
 import { at } from "../../../src/base/invariant.ts";
 import { ProgramPlans } from "../../../src/compiler/assemble.ts";

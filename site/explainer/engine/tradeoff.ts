@@ -34,6 +34,6 @@ export class Tradeoff {
   }
 
   *curves(): Generator<ViewCurve> {
-    if (this.#plans) yield* growingCurves(this.#plans, POINTS, DRAWN_STRATEGIES);
+    if (this.#plans) yield* growingCurves(this.#plans, POINTS, { strategies: DRAWN_STRATEGIES });
   }
 }

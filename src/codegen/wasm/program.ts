@@ -47,8 +47,11 @@ export interface ProgramEmitOptions extends EmitOptions {
   readonly stepwise?: boolean;
   /** Scalar operations of a call from which on threads share it; default: some tens of microseconds of them. */
   readonly shareFrom?: number;
-  /** The memory is shared with a thread that copies: steps between copies are exported as `part0`, …, numbered by `stepGroups`. */
-  readonly inParts?: boolean;
+  /**
+   * Steps between copies are exported as `part0`, …, numbered by `stepGroups`; the memory is `shared` with a thread that copies, or
+   * the thread's `own`.
+   */
+  readonly inParts?: "shared" | "own";
 }
 
 /** Steps in the order of their functions; copies to other memories are on their own, without a function. */
@@ -117,7 +120,7 @@ export function emitProgram(
   module.export("run", module.add(run));
   const pages = pagesOf(start + arenaBytes);
   return {
-    bytes: module.finish(pages, sharing !== null || options.inParts),
+    bytes: module.finish(pages, sharing !== null || options.inParts === "shared"),
     functions: library.count,
     pages,
     isShared: sharing?.team.isUsed ?? false,

@@ -23,6 +23,7 @@ import { HostMemory } from "../../runtime/host-memory.ts";
 import { arenaSpace, type TargetDescription } from "../../target/description.ts";
 import { communicatorOf, type RankProgram } from "../mpi/communicator.ts";
 import { SpillFile } from "../spill-file.ts";
+import { fileOf, type HasFile, holdFile, type SpillStore, storeOf } from "../spill-store.ts";
 import { persistentFolder } from "./cache.ts";
 import { type Compiler, systemCompiler } from "./compiler.ts";
 import {
@@ -62,7 +63,7 @@ interface Resizable {
 }
 
 /** Memory of the process. With a limit it grows in place; without one, or if the limit cannot be reserved, it moves. */
-class NativeMemory extends HostMemory {
+class NativeMemory extends HostMemory implements HasFile {
   readonly #koffi: Koffi;
   /** Bytes; arenas start at a multiple, as the plan's offsets do. */
   readonly #alignment: number;
@@ -71,8 +72,8 @@ class NativeMemory extends HostMemory {
   #bytes = 0;
   /** Of the arena's first byte. */
   address = 0n;
-  /** Where values of its programs wait; there while one of them may run. */
   file: SpillFile | null = null;
+  store: SpillStore | null = null;
 
   constructor(koffi: Koffi, alignment: number, most = 0) {
     super();
@@ -223,6 +224,9 @@ function loadSource(
     },
     close,
     ...(file ? { spillBytes: () => file.bytes } : {}),
+    get file() {
+      return file?.store() ?? null;
+    },
   };
   if (hasThreads) abandoned.register(machine, close);
   return machine;
@@ -245,6 +249,8 @@ interface OpenFile {
   readonly bytes: number;
   /** Throws what went wrong in the last run. */
   check(): void;
+  /** For what persists in it. */
+  store(): SpillStore;
   close(): void;
 }
 
@@ -255,14 +261,11 @@ function openFile(
   memory: NativeMemory,
   { spill, fileBytes }: Pick<LoadOptions, "spill"> & { readonly fileBytes: number },
 ): OpenFile {
-  invariant(spill, () => "a program with copies to a file, and no folder");
-  const file = memory.file ?? new SpillFile(spill.to, library.reserve);
-  file.reserve(fileBytes);
-  memory.file = file;
-  const release = file.hold(() => {
-    memory.file = null;
-  });
-  const problem = library.open(team, file.descriptor, spill.limit ?? 0);
+  const folder = spill?.to;
+  invariant(typeof folder === "string", () => "a program with copies to a file, and no folder");
+  const file = fileOf(memory, fileBytes, () => new SpillFile(folder, library.reserve));
+  const release = holdFile(memory, file);
+  const problem = library.open(team, file.descriptor, spill?.limit ?? 0);
   if (problem !== 0) {
     release();
     throw file.failure("a thread for its copies cannot be started", problem);
@@ -275,6 +278,7 @@ function openFile(
       const error = library.error(team);
       if (error !== 0) throw file.failure("cannot be read or written any more", error);
     },
+    store: () => storeOf(memory, file),
     close() {
       library.close(team);
       release();

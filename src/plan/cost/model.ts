@@ -14,6 +14,8 @@ import { CopyClock, copyMs, isStart, isWait } from "./queues.ts";
 /** Costs of nodes on a target. */
 export interface NodeCosts {
   readonly rates: CostModel;
+  /** Whether nothing else happens during a copy between memory spaces; default: queue 0 goes on. */
+  readonly copiesBlock?: boolean | undefined;
   /** Equal keys mean equal costs. */
   readonly key: string;
   /**
@@ -72,6 +74,7 @@ export function planMs(plan: Plan, costs: NodeCosts): number {
   const clock = new CopyClock();
   for (const step of steps) {
     if (isWait(step)) ms = clock.wait(step, ms);
+    else if (step.copy && costs.copiesBlock) ms += queuedMs(step, costs);
     else if (isStart(step)) clock.start(step, ms, queuedMs(step, costs));
     else ms += stepMs(plan, step, costs);
   }
