@@ -63,12 +63,12 @@ export function bitwiseNot(x: TensorLike): Tensor {
   return applyOp(element.not, [asTensor("bitwiseNot", x)], {});
 }
 
-/** a · 2ᶜᵒᵘⁿᵗ of integers, bits beyond the 32nd lost: all of them if the count is below 0 or above 31. */
+/** a · 2ᶜᵒᵘⁿᵗ of integers, bits beyond the 32nd (of i64 the 64th) lost: all of them if the count is below 0 or above 31 (63). */
 export function leftShift(a: TensorLike, count: TensorLike): Tensor {
   return binary("leftShift", ops.shiftLeft, a, count);
 }
 
-/** floor(a / 2ᶜᵒᵘⁿᵗ) of integers; only the sign, 0 or -1, is left if the count is below 0 or above 31. */
+/** floor(a / 2ᶜᵒᵘⁿᵗ) of integers; only the sign, 0 or -1, is left if the count is below 0 or above 31 (of i64 63). */
 export function rightShift(a: TensorLike, count: TensorLike): Tensor {
   return binary("rightShift", ops.shiftRight, a, count);
 }

@@ -19,6 +19,8 @@ export interface LossyOptions {
 }
 
 const BITS: readonly unknown[] = [1, 2, 4, 8, "bf16"];
+/** Where gradients are not linear. */
+const REST: readonly unknown[] = [8, "bf16"];
 const HELP = 'give { residuals: "auto" }, or { residuals: { linear: 4, rest: 8 } }';
 
 function formOf(caller: string, kind: "linear" | "rest", bits: unknown): ResidualForm | null {
@@ -30,7 +32,7 @@ function formOf(caller: string, kind: "linear" | "rest", bits: unknown): Residua
       'give 8, 4, 2 or 1 bits, or "bf16"',
     );
   }
-  if (kind === "rest" && bits !== 8 && bits !== "bf16") {
+  if (kind === "rest" && !REST.includes(bits)) {
     const summary = `${caller}: lossy.residuals.rest is ${bits}, and gradients are not linear in these values: below 8 bits training fails`;
     fail(
       "InvalidArgument",

@@ -96,7 +96,7 @@ export function lossyOf(args: Arguments): LossyOptions | undefined {
   if (wrong)
     throw usageError(`--lossy ${text}: ${wrong.join("=")}`, "give auto, or linear=4,rest=8; seed=N beside them");
   const { seed, ...bits } = Object.fromEntries(
-    parts.map(([name = "", value]) => [name, value === "bf16" ? value : Number(value)]),
+    parts.map(([name = "", value]) => [name, Number.isNaN(Number(value)) ? value : Number(value)]),
   );
   const residuals = "auto" in bits ? "auto" : bits;
   return { residuals, ...(seed === undefined ? {} : { seed }) } as LossyOptions;

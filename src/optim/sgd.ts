@@ -30,6 +30,8 @@ export interface SgdOptions extends OptimizerOptions, DecayOptions, LazyOptions 
   readonly momentumType?: "bf16";
 }
 
+const ROUNDED_TYPES: readonly string[] = ["bf16"];
+
 /** Up to here a velocity without gradients shrinks in bf16: 1 - μ is at least an eighth bit's worth of a number. */
 const MOST_ROUNDED_MOMENTUM = 1 - 2 ** -8;
 
@@ -43,7 +45,7 @@ const OPTIONS: OptionKinds<SgdOptions> = {
 
 function requireMomentumType({ momentum = 0, momentumType }: SgdOptions): void {
   if (momentumType === undefined) return;
-  if (momentumType !== "bf16") {
+  if (!ROUNDED_TYPES.includes(momentumType)) {
     const summary = `sgd: momentumType is ${describe(momentumType)}`;
     fail("InvalidArgument", summary, 'give "bf16", or leave it out for the type of the parameters');
   }

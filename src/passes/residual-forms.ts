@@ -70,7 +70,10 @@ const SHORT: FormRules = {
   },
 };
 
-const rulesOf = (form: ResidualForm): FormRules => (form === "bf16" ? SHORT : inBits(form));
+/** Forms that are called by a name. */
+const NAMED: Readonly<Record<Exclude<ResidualForm, number>, FormRules>> = { bf16: SHORT };
+
+const rulesOf = (form: ResidualForm): FormRules => (typeof form === "number" ? inBits(form) : NAMED[form]);
 
 /** Bytes of what is kept of a value in a form; null where it has no such form, or that saves nothing. */
 export function bytesInForm(type: TensorType, form: ResidualForm): number | null {
