@@ -14,8 +14,7 @@ import {
 } from "../src/api/index.ts";
 import type { LossyOptions } from "../src/api/lossy-options.ts";
 import type { PlanningOptions } from "../src/api/request.ts";
-import { ROUNDED_BITS } from "../src/ops/rounding.ts";
-import { expectedError } from "../src/plan/rounded.ts";
+import { expectedError, ROUNDED_BITS } from "../src/ops/rounding.ts";
 import { tidemark } from "./support/command.ts";
 import { lastLine } from "./support/outcome.ts";
 
@@ -52,6 +51,23 @@ describe("residuals in few bits", () => {
       expect(bytes).toBe((whole * (linear ? 4 : 8)) / 32 + (8 * BATCH * WIDTH) / 256);
     }
     expect(plan(step)(...specs).lossy).toEqual([]);
+  });
+
+  it("are rounded to bf16 where that is asked for, and gradients by less than in 8 bits", () => {
+    const short: LossyOptions = { residuals: { linear: "bf16", rest: "bf16" } };
+    const { lossy, arenaBytes } = plan(step, { lossy: short })(...specs);
+    for (const { form, bytes, wholeBytes } of lossy) expect([form, bytes]).toEqual(["bf16", wholeBytes / 2]);
+    expect(lossy.length).toBe(plan(step, { lossy: both })(...specs).lossy.length);
+    expect(arenaBytes).toBeLessThan(plan(step)(...specs).arenaBytes);
+    const deviation = (lossy: LossyOptions) => lossyDeviation(step, { lossy })(weights, x);
+    const [brain, eight] = [deviation(short), deviation({ residuals: { linear: 8, rest: 8 } })];
+    for (const { measured, error } of brain.values) {
+      expect(measured).toBeGreaterThan(error / 1.5);
+      expect(measured).toBeLessThan(error * 1.5);
+    }
+    for (const [i, { relative }] of brain.results.entries()) {
+      expect(relative).toBeLessThan(i === 0 ? 1e-12 : eight.results[i]!.relative);
+    }
   });
 
   it("leave results as they are where nothing is asked for, and of auto without a budget", () => {
@@ -158,6 +174,7 @@ describe("the command line", () => {
 
   it.each([
     ["rest=4", "below 8 bits training fails"],
+    ["linear=f16", 'lossy.residuals.linear is the string "f16"'],
     ["linear=3", "lossy.residuals.linear is 3"],
     ["half=4", "--lossy half=4"],
     ["linear", "--lossy linear"],

@@ -6,10 +6,11 @@
  */
 import { at } from "../base/invariant.ts";
 import { ProgramPlans } from "../compiler/assemble.ts";
+import type { RoundedReport } from "../ir/facts.ts";
 import type { Graph } from "../ir/graph.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { measuringErrors } from "../passes/rounded-residuals.ts";
-import { type RoundedReport, roundedKeys, roundedReports } from "../plan/rounded.ts";
+import { roundedKeys, roundedReports } from "../plan/rounded.ts";
 import { fail, requireFunction } from "../trace/arguments.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";

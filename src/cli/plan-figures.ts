@@ -15,6 +15,7 @@ import { at } from "../base/invariant.ts";
 import { type MinimumSearch, ProgramPlans } from "../compiler/assemble.ts";
 import type { TargetCosts } from "../compiler/node-costs.ts";
 import { type MemoryRequest, PLAIN_REQUEST, type PlanProgress } from "../compiler/request.ts";
+import type { RoundedReport } from "../ir/facts.ts";
 import type { Graph, Node } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { allNodes } from "../ir/walk.ts";
@@ -25,7 +26,7 @@ import { type Plan, withCapacity } from "../plan/problem.ts";
 import { LEVELS } from "../plan/recompute/levels.ts";
 import { auto } from "../plan/recompute/strategies.ts";
 import { STRATEGY_NAMES } from "../plan/recompute/strategy.ts";
-import { type RoundedReport, roundedReports } from "../plan/rounded.ts";
+import { roundedReports } from "../plan/rounded.ts";
 import { spaceOf } from "../plan/space.ts";
 import { type StripReport, stripReports } from "../plan/strips.ts";
 import { chooseTarget, type NamedTarget } from "../runtime/choose-target.ts";
@@ -40,7 +41,7 @@ import { argumentsOf, TARGET_OPTIONS, type TargetSettings, targetFor, targetSett
 
 export const LOSSY_OPTION: OptionSpec = {
   value: "SPEC",
-  help: "what may be kept in few bits: auto, or linear=4,rest=8; also seed=N. Results change (docs/lossy.md)",
+  help: "what may be kept in fewer bits: auto, or linear=4,rest=8; also bf16, seed=N. Results change (docs/lossy.md)",
 };
 
 export const MEMORY_OPTIONS = {
@@ -95,7 +96,9 @@ export function lossyOf(args: Arguments): LossyOptions | undefined {
   );
   if (wrong)
     throw usageError(`--lossy ${text}: ${wrong.join("=")}`, "give auto, or linear=4,rest=8; seed=N beside them");
-  const { seed, ...bits } = Object.fromEntries(parts.map(([name = "", value]) => [name, Number(value)]));
+  const { seed, ...bits } = Object.fromEntries(
+    parts.map(([name = "", value]) => [name, Number.isNaN(Number(value)) ? value : Number(value)]),
+  );
   const residuals = "auto" in bits ? "auto" : bits;
   return { residuals, ...(seed === undefined ? {} : { seed }) } as LossyOptions;
 }
