@@ -151,7 +151,7 @@ describe("policies", () => {
   const eager = eagerProgram(modelOfConfig(TINY, { batch: 64 }));
 
   it("find the blocks of a model", () => {
-    const blocks = blocksOf(eager.program, false);
+    const blocks = blocksOf(eager.program, { isHalf: false, type: eager.type });
     expect(blocks.map(({ module }) => module)).toEqual([0, 1, 2, 3].map((i) => `transformer.h.${i}`));
     expect(blocks[0]?.kept.map(({ operation, occurrence }) => `${operation} ${occurrence}`)).toEqual([
       "aten.addmm.default 0",
@@ -160,6 +160,14 @@ describe("policies", () => {
       "aten.addmm.default 2",
       "aten.addmm.default 3",
     ]);
+  });
+
+  it("know which operations heads that share keys are", () => {
+    const { program, type } = eagerProgram(modelOfConfig(LLAMA, { batch: 2 }));
+    const kept = (isHalf: boolean): readonly string[] =>
+      (blocksOf(program, { isHalf, type })[0]?.kept ?? []).map(({ operation }) => operation);
+    expect(kept(false)).toEqual(new Array(7).fill("aten.mm.default"));
+    expect(kept(true)).toContain("aten._scaled_dot_product_flash_attention.default");
   });
 
   it("lower the peak, whole blocks most, and are chosen for the budget", () => {
@@ -173,6 +181,9 @@ describe("policies", () => {
     const least = choosePolicy(eager, { ...request, budget: 1 });
     expect(least.after.peak.bytes).toBeLessThan(some.after.peak.bytes);
     expect(least.after.heldBytes).toBe(least.before.heldBytes);
+    // as a share of what derivatives keep, for torch.compile, wherever the peak is
+    expect(least.after.savedBytes).toBeGreaterThan(0);
+    expect(least.after.savedBytes).toBeLessThan(0.2 * least.before.savedBytes);
     const text = policyText(some, "torch");
     expect(text).toContain("use_reentrant=False");
     expect(text).toContain("transformer.h.0");
