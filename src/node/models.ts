@@ -40,9 +40,17 @@ export async function readModel(path: string, options: ReadModelOptions = {}): P
     throw withPath(path, error);
   }
   throw new TidemarkError("InvalidArgument", `${path} is no model that can be read`, {
-    help: "give an .onnx or a .pt2 file",
+    help: HELP[kind] ?? "give an .onnx or a .pt2 file",
   });
 }
+
+/** By extensions of files that people have in place of a model. */
+const HELP: Readonly<Record<string, string>> = {
+  ".safetensors": "it has weights and no program: loadFile(path) reads them for a model that is written here",
+  ".pt": "it is a pickle: give a program, torch.export.save(torch.export.export(model, args), 'model.pt2')",
+  ".pth": "it is a pickle: give a program, torch.export.save(torch.export.export(model, args), 'model.pt2')",
+  ".json": "tidemark fit reads the config.json of a model; to run one, give an .onnx or a .pt2 file",
+};
 
 async function bytesOf(path: string): Promise<Uint8Array> {
   try {
