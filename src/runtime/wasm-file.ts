@@ -44,6 +44,27 @@ export interface FileSupport<M extends WasmMemory> {
 
 const abandoned = new FinalizationRegistry<FileCopies>((copies) => copies.close());
 
+/** The parts of a program and the copies between them, one after the other. */
+function turns(
+  { kernels, copies: finalCopies }: PlacedProgram,
+  arena: WasmMemory,
+  copies: FileCopies | null,
+  call: (name: string) => void,
+): () => void {
+  if (!copies) return () => call("run");
+  const groups = stepGroups(kernels).map((group, i): readonly [string, PlacedStep | undefined] => [
+    `part${i}`,
+    group[0],
+  ]);
+  return () => {
+    for (const [part, first] of groups) {
+      if (first && isTransfer(first)) copies.do(first);
+      else call(part);
+    }
+    for (const { to, from, bytes } of finalCopies) arena.copy(to, from, bytes);
+  };
+}
+
 function load<M extends WasmMemory>(
   placed: PlacedProgram,
   { stepwise, spill, memory }: LoadOptions,
@@ -70,21 +91,7 @@ function load<M extends WasmMemory>(
   const needed = { transfers, fileBytes: plan.others[0]?.height ?? 0, spill };
   const copies = transfers.length === 0 ? null : support.copies(arena, needed);
   const call = (name: string): void => (exports[name] as () => void)();
-  const groups = stepGroups(kernels).map((group, i): readonly [string, PlacedStep | undefined] => [
-    `part${i}`,
-    group[0],
-  ]);
-  const inTurn = (): void => {
-    if (!copies) {
-      call("run");
-      return;
-    }
-    for (const [part, first] of groups) {
-      if (first && isTransfer(first)) copies.do(first);
-      else call(part);
-    }
-    for (const { to, from, bytes } of finalCopies) arena.copy(to, from, bytes);
-  };
+  const inTurn = turns(placed, arena, copies, call);
   const { team } = arena;
   const machine: Machine = {
     moduleBytes: code.bytes.length,
