@@ -19,3 +19,18 @@ export {
 export { type DataParallel, type DataParallelOptions, dataParallel, type ParallelState } from "./data-parallel.ts";
 export { type Mesh, mesh, type Over, type Spec } from "./mesh.ts";
 export { type ShardOptions, shard } from "./shard.ts";
+export {
+  columnLinear,
+  type HeadsParams,
+  type LinearParams,
+  type MlpParams,
+  type ParallelAttentionOptions,
+  type PartOptions,
+  parallelAttention,
+  parallelCrossEntropy,
+  parallelEmbedding,
+  parallelMlp,
+  part,
+  rowLinear,
+  type TensorParallelOptions,
+} from "./tensor.ts";
