@@ -27,6 +27,7 @@ export const SLOW = [
   "tests/random-lengths.test.ts",
   "tests/models-of-others-all.test.ts",
   "tests/offload-chain-slow-link.test.ts",
+  "tests/explainer-all.test.ts",
   "tests/fit-all.test.ts",
   "tests/onnx/checker.test.ts",
   "tests/remat.test.ts",

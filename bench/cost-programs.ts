@@ -1,7 +1,8 @@
 /** @file Programs of shapes and operations that the built-in ones do not have, for comparing predicted with measured times. */
 import { conv1d, conv2d } from "../src/api/conv.ts";
 import { zeros } from "../src/api/create.ts";
-import { add, cast, gelu, mul, relu, sigmoid, silu, sin, softplus, square, sub, tanh } from "../src/api/elementwise.ts";
+import { add, cast, mul, square, sub } from "../src/api/elementwise.ts";
+import { gelu, relu, sigmoid, silu, sin, softplus, tanh } from "../src/api/math.ts";
 import { take } from "../src/api/indexing.ts";
 import { matmul } from "../src/api/linear.ts";
 import { crossEntropy, mse } from "../src/api/loss.ts";

@@ -10,7 +10,9 @@ import { fileURLToPath } from "node:url";
 
 const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
 export const HARNESS = path("../../shared/bench/peers");
-const CACHE = path("../node_modules/.cache/peers");
+/** Where the harness and its packages are when they run. */
+export const PEERS_FOLDER = path("../node_modules/.cache/peers");
+const CACHE = PEERS_FOLDER;
 const PYTHON = "/usr/bin/python3";
 const LONGEST = 900e3;
 
@@ -31,7 +33,8 @@ export function prepareHarness(harness) {
   }
 }
 
-function installPackages() {
+/** What is missing of TensorFlow.js and jax-js; null where both are there. */
+export function installPeers() {
   if (existsSync(join(CACHE, "node_modules/@jax-js/jax")) && existsSync(join(CACHE, "node_modules/@tensorflow/tfjs"))) {
     return null;
   }
@@ -67,7 +70,7 @@ function torchThreads(threads, blas) {
   return { ...Object.fromEntries(names.map((n) => [n, String(threads)])), ...(threads > 1 ? waiting : {}) };
 }
 
-const javascriptMissing = once(installPackages);
+const javascriptMissing = once(installPeers);
 const pythonMissing = once(torchMissing);
 const node = (...words) => [process.execPath, ...words];
 
@@ -104,6 +107,9 @@ const torch = (threads, { blas }) => ({
   missing: pythonMissing,
   command: (w) => [PYTHON, "torch_bench.py", `--workload=${w}`, `--threads=${threads}`],
 });
+
+/** Steps that are recorded as they run: on a tape, and as TensorFlow.js and PyTorch do without being asked. */
+export const recorded = (how) => [tidemark("tape", 1, how), tfjs(how), torch(1, how)];
 
 /** All of them. `steps`: at least how many are timed where a tool lets itself be told; `blas`: a folder of PyTorch's BLAS. */
 export const runners = (how) => [

@@ -4,6 +4,8 @@
  *
  *   node bench/peer-step.mjs HARNESS --program=gpt --target=native --threads=2 [--minSteps=10] [--maxSeconds=40]
  *
+ * `--target=tape` runs the step on a tape.
+ *
  * The import counts what a peer's does: the library, and the smallest product on the target, which starts it. The first
  * step counts what a peer's does: trace, plan, compile, run. Prints `RESULT` and one line of JSON.
  */
@@ -19,6 +21,26 @@ const started = performance.now();
 const { compile, ones } = await import("../dist/api/index.js");
 if (target === "native" || threads > 1) await import("../dist/node/index.js");
 
+/** A step on a tape, with its state donated, and the most that its pool took. */
+async function onTape(step) {
+  const { tape } = await import("../dist/tape/index.js");
+  let memory;
+  const run = (state, ...batch) =>
+    tape(
+      (t) => {
+        memory = t.memory;
+        return step(state, ...batch);
+      },
+      { donate: state },
+    );
+  return { run, ownPeakBytes: () => memory().peak.reserved };
+}
+
+function compiled(program) {
+  const run = compile(program.step, { ...options, donate: [0], name });
+  return { run, ownPeakBytes: (...args) => run.program(...args).arenaBytes };
+}
+
 /** Fails if fewer threads start than requested, which would be another measurement under this name. */
 async function requireThreads() {
   const { chooseTarget, currentHost } = await import("../dist/bench/insides.js");
@@ -27,16 +49,17 @@ async function requireThreads() {
 }
 
 async function run() {
-  compile((a, b) => a.matmul(b), options)(ones([4, 4]), ones([4, 4]))
+  const isTape = target === "tape";
+  compile((a, b) => a.matmul(b), isTape ? {} : options)(ones([4, 4]), ones([4, 4]))
     .sum()
     .item();
   const importMs = performance.now() - started;
-  await requireThreads();
+  if (!isTape) await requireThreads();
   const { BUILT_IN } = await import("../dist/cli/programs/built-in.js");
   const program = BUILT_IN.find((p) => p.name === name);
   const base = baseline();
   const batch = program.batch();
-  const step = compile(program.step, { ...options, donate: [0], name });
+  const { run: step, ownPeakBytes } = isTape ? await onTape(program.step) : compiled(program);
   let state = program.init();
   const oneStep = async () => {
     const [next, loss] = step(state, ...batch);
@@ -49,8 +72,8 @@ async function run() {
     minSeconds: args.minSteps ? 0 : 4,
     maxSeconds: Number(args.maxSeconds ?? 40),
   });
-  const { arenaBytes } = step.program(state, ...batch);
-  return { importMs, ...measured, peakRssBytes: peakRss() - base, ownPeakBytes: arenaBytes };
+  const figures = { peakRssBytes: peakRss() - base, baselineRssBytes: base };
+  return { importMs, ...measured, ...figures, ownPeakBytes: ownPeakBytes(state, ...batch) };
 }
 
 const found = await run().catch((error) => ({ error: String(error.message ?? error).split("\n")[0] }));

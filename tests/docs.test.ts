@@ -1,21 +1,40 @@
 /**
  * @file The examples in the documents work: every marked block of README.md and docs/, and every `@example` of the
- * public layers, is written to a module of its own beside the sources, type-checked and run.
+ * public layers, is written to a module of its own beside the sources, type-checked and run. `UPDATE=1` writes what the lines of
+ * comments print behind them.
  */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { againstSources, type Example, markdownExamples, tsdocExamples } from "./support/examples.ts";
+import {
+  againstSources,
+  type Example,
+  expectedOutputs,
+  markdownExamples,
+  outputOf,
+  tsdocExamples,
+  withLineNumbers,
+} from "./support/examples.ts";
 import { projectFiles, ROOT, subpathSources } from "./support/project.ts";
 
 const files = projectFiles();
 const sources = subpathSources(files.find((file) => file.path === "package.json")?.text ?? "");
 const examples: readonly Example[] = files.flatMap((file) => {
   if (file.path === "README.md" || /^docs\/.*\.md$/.test(file.path)) return markdownExamples(file);
-  return /^src\/(api|exchange|nn|optim|sim|node)\/.*(?<!\.test)\.ts$/.test(file.path) ? tsdocExamples(file) : [];
+  return /^src\/.*(?<!\.test)\.ts$/.test(file.path) ? tsdocExamples(file) : [];
 });
+
+/** Writes outputs behind the lines of an example. */
+function update({ path, line }: Example, outputs: ReadonlyMap<number, string>): void {
+  const lines = readFileSync(join(ROOT, path), "utf8").split("\n");
+  for (const [i, text] of outputs) {
+    const at = line - 1 + i;
+    lines[at] = (lines[at] ?? "").replace(/ \/\/ →.*$/, () => ` // → ${text}`);
+  }
+  writeFileSync(join(ROOT, path), lines.join("\n"));
+}
 
 describe("finding examples", () => {
   it("takes the marked blocks of Markdown and no others", () => {
@@ -54,6 +73,14 @@ describe("finding examples", () => {
     ]);
   });
 
+  it("compares what lines print, with numbers to six digits", () => {
+    const code = 'console.log([1 / 3], { a: "b" }); // → [0.333333] { a: b }\nconsole.log(2); // two\n';
+    expect(expectedOutputs(code)).toEqual(new Map([[0, "[0.333333] { a: b }"]]));
+    expect(withLineNumbers(code)).toContain('console.log("line 0", [1 / 3], { a: "b" });');
+    expect(outputOf(["line 0", [1 / 3], { a: "b" }])).toEqual({ line: 0, text: "[0.333333] { a: b }" });
+    expect(outputOf([2])).toBeNull();
+  });
+
   it("points the package's name at the sources and refuses a subpath that is not exported", () => {
     const map = new Map([
       ["tidemark", "src/api/index.ts"],
@@ -76,7 +103,7 @@ describe.runIf(examples.length > 0)("examples", () => {
     mkdirSync(parent, { recursive: true });
     folder = mkdtempSync(join(parent, "run-"));
     examples.forEach((example, i) => {
-      writeFileSync(fileOf(i), againstSources(example.code, relative(ROOT, fileOf(i)), sources));
+      writeFileSync(fileOf(i), againstSources(withLineNumbers(example.code), relative(ROOT, fileOf(i)), sources));
     });
     const options = { noUnusedLocals: false, noUnusedParameters: false };
     const config = { extends: "../../../tsconfig.json", compilerOptions: options, include: ["*.ts"], exclude: [] };
@@ -104,12 +131,19 @@ describe.runIf(examples.length > 0)("examples", () => {
     expect(named).toBe("");
   });
 
-  for (const [i, { path, line, throws }] of examples.entries()) {
+  for (const [i, example] of examples.entries()) {
+    const { path, line, throws, code } = example;
     it(`${path}:${line} ${throws === null ? "runs" : `fails with ${throws}`}`, async () => {
-      vi.spyOn(console, "log").mockImplementation(() => undefined);
+      const outputs = new Map<number, string>();
+      vi.spyOn(console, "log").mockImplementation((...values) => {
+        const output = outputOf(values);
+        if (output) outputs.set(output.line, output.text);
+      });
       const run = import(/* @vite-ignore */ pathToFileURL(fileOf(i)).href);
       if (throws === null) await run;
       else await expect(run).rejects.toMatchObject({ code: throws });
+      if (process.env.UPDATE) update(example, outputs);
+      else expect(outputs).toEqual(expectedOutputs(code));
     });
   }
 });

@@ -72,7 +72,7 @@ describe.runIf(path !== null)("the page", () => {
 
   beforeAll(async () => {
     script = await pages.script();
-    const { curve, entries, named } = curveWithEntries(plans, 4, 1, ["sqrt", "selective"]);
+    const { curve, entries, named } = curveWithEntries(plans, 4, 1, { strategies: ["sqrt", "selective"] });
     const inFile = { ...base, entries: [whole, ...entries], curve, live: false };
     writeFileSync(htmlFile, pageOf(inFile, new Map([...first, ...named]), script));
     server = await serveView(pageOf(base, new Map(), script), livePlans(plans, 4, first), 0);

@@ -81,7 +81,14 @@ export function diag(x: Tensor, k = 0): Tensor {
   });
 }
 
-/** The sum of the main diagonal over two axes. */
+/**
+ * The sum of the main diagonal over two axes.
+ *
+ * @example
+ * import { tensor, trace } from "tidemark";
+ *
+ * console.log(trace(tensor([[1, 2], [3, 4]])).item()); // → 5
+ */
 export function trace(x: Tensor, axis1 = -2, axis2 = -1): Tensor {
   return asFunction("trace", () => sum(diagonal(x, axis1, axis2), -1));
 }
@@ -116,7 +123,14 @@ export function kron(a: Tensor, b: Tensor): Tensor {
   });
 }
 
-/** The cross product of vectors of three elements along an axis, the last by default. */
+/**
+ * The cross product of vectors of three elements along an axis, the last by default.
+ *
+ * @example
+ * import { cross, tensor } from "tidemark";
+ *
+ * console.log(cross(tensor([1, 0, 0]), tensor([0, 1, 0])).toArray()); // → [0, 0, 1]
+ */
 export function cross(a: Tensor, b: Tensor, axis = -1): Tensor {
   requireTensor("cross", "a", a);
   requireTensor("cross", "b", b);
@@ -169,12 +183,21 @@ export function tensordot(
   });
 }
 
+/** Options of {@link meshgrid}. */
 export interface MeshgridOptions {
   /** "xy", the default: the first vector runs along the second axis. "ij": each runs along its own. */
   readonly indexing?: "xy" | "ij";
 }
 
-/** Coordinates of a grid from those along its axes: for each vector a tensor of the grid's shape in which it is repeated. */
+/**
+ * Coordinates of a grid from those along its axes: for each vector a tensor of the grid's shape in which it is repeated.
+ *
+ * @example
+ * import { meshgrid, tensor } from "tidemark";
+ *
+ * const [x, y] = meshgrid([tensor([1, 2, 3]), tensor([4, 5])]);
+ * console.log(x?.toArray(), y?.toArray()); // → [[1, 2, 3], [1, 2, 3]] [[4, 4, 4], [5, 5, 5]]
+ */
 export function meshgrid(vectors: readonly Tensor[], options: MeshgridOptions = {}): readonly Tensor[] {
   requireArray("meshgrid", "the vectors", vectors, "meshgrid([x, y])");
   requireOptions("meshgrid", options, { indexing: "a text" });
@@ -194,7 +217,14 @@ export function meshgrid(vectors: readonly Tensor[], options: MeshgridOptions = 
   });
 }
 
-/** The slices along an axis, without that axis. */
+/**
+ * The slices along an axis, without that axis.
+ *
+ * @example
+ * import { tensor, unstack } from "tidemark";
+ *
+ * console.log(unstack(tensor([[1, 2], [3, 4]])).map((row) => row.toArray())); // → [[1, 2], [3, 4]]
+ */
 export function unstack(x: Tensor, axis = 0): readonly Tensor[] {
   const along = normalAxis("unstack", axis, x);
   return Array.from({ length: at(x.shape, along) }, (_, i) => {
@@ -202,7 +232,14 @@ export function unstack(x: Tensor, axis = 0): readonly Tensor[] {
   });
 }
 
-/** Cut along an axis into at most so many parts, of ⌈extent / parts⌉ each but for the last. */
+/**
+ * Cut along an axis into at most so many parts, of ⌈extent / parts⌉ each but for the last.
+ *
+ * @example
+ * import { chunk, tensor } from "tidemark";
+ *
+ * console.log(chunk(tensor([1, 2, 3, 4, 5]), 2).map((part) => part.toArray())); // → [[1, 2, 3], [4, 5]]
+ */
 export function chunk(x: Tensor, parts: number, axis = 0): readonly Tensor[] {
   const along = normalAxis("chunk", axis, x);
   if (!Number.isInteger(parts) || parts < 1) {
@@ -220,6 +257,7 @@ export function chunk(x: Tensor, parts: number, axis = 0): readonly Tensor[] {
 
 // ---- windows and pixels -------------------------------------------------------------------------------------------
 
+/** Options of {@link unfold} and {@link fold}. */
 export interface UnfoldOptions {
   readonly stride?: PerAxis;
   readonly padding?: Padding;
@@ -241,6 +279,11 @@ function windowsOver(name: string, size: readonly number[], window: PerAxis, opt
 /**
  * Windows of images [batch, channels, …space] as columns (im2col): [batch, channels · positions in a window, windows], with zeros
  * around. In a larger program they are not stored where what follows reads them element by element.
+ *
+ * @example
+ * import { arange, unfold } from "tidemark";
+ *
+ * console.log(unfold(arange(9, { dtype: "f32" }).reshape([1, 1, 3, 3]), 2).shape); // → [1, 4, 4]
  */
 export function unfold(x: Tensor, window: PerAxis, options: UnfoldOptions = {}): Tensor {
   requireTensor("unfold", "x", x);
@@ -257,7 +300,15 @@ export function unfold(x: Tensor, window: PerAxis, options: UnfoldOptions = {}):
   });
 }
 
-/** The transpose of `unfold` (col2im): columns added up where they came from, in images of a size. */
+/**
+ * The transpose of `unfold` (col2im): columns added up where they came from, in images of a size.
+ *
+ * @example
+ * import { fold, ones, unfold } from "tidemark";
+ *
+ * const windows = unfold(ones([1, 1, 3, 3]), 2);
+ * console.log(fold(windows, [3, 3], 2).toArray()); // → [[[[1, 2, 1], [2, 4, 2], [1, 2, 1]]]]
+ */
 export function fold(x: Tensor, size: readonly number[], window: PerAxis, options: UnfoldOptions = {}): Tensor {
   requireTensor("fold", "x", x);
   requireArray("fold", "the size", size, "fold(x, [height, width], 3)");
@@ -288,7 +339,14 @@ function requirePixels(name: string, x: Tensor, factor: number): void {
     fail("ShapeMismatch", `${name}: takes […, channels, height, width], got ${typeText(x)}`, "use reshape");
 }
 
-/** Channels as pixels: […, c · r², h, w] → […, c, h · r, w · r]. */
+/**
+ * Channels as pixels: […, c · r², h, w] → […, c, h · r, w · r].
+ *
+ * @example
+ * import { ones, pixelShuffle } from "tidemark";
+ *
+ * console.log(pixelShuffle(ones([1, 4, 2, 2]), 2).shape); // → [1, 1, 4, 4]
+ */
 export function pixelShuffle(x: Tensor, factor: number): Tensor {
   requirePixels("pixelShuffle", x, factor);
   const [c, h, w] = x.shape.slice(-3) as [number, number, number];
@@ -311,7 +369,14 @@ export function pixelShuffle(x: Tensor, factor: number): Tensor {
   });
 }
 
-/** Pixels as channels, the inverse of `pixelShuffle`: […, c, h · r, w · r] → […, c · r², h, w]. */
+/**
+ * Pixels as channels, the inverse of `pixelShuffle`: […, c, h · r, w · r] → […, c · r², h, w].
+ *
+ * @example
+ * import { ones, pixelUnshuffle } from "tidemark";
+ *
+ * console.log(pixelUnshuffle(ones([1, 1, 4, 4]), 2).shape); // → [1, 4, 2, 2]
+ */
 export function pixelUnshuffle(x: Tensor, factor: number): Tensor {
   requirePixels("pixelUnshuffle", x, factor);
   const [c, h, w] = x.shape.slice(-3) as [number, number, number];

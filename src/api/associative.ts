@@ -21,6 +21,7 @@ import { normalAxis } from "./operands.ts";
 import { flip, reshape, slice, transpose } from "./shape.ts";
 import { vmap } from "./vmap.ts";
 
+/** Options of {@link associativeScan}. */
 export interface AssociativeScanOptions {
   /** The axis along which elements follow each other; 0 by default. */
   readonly axis?: number;

@@ -20,14 +20,16 @@ import { isHalf } from "./autocast-mode.ts";
 import { arange } from "./create.ts";
 import { customJvp } from "./custom.ts";
 import { dropout as dropped } from "./dropout.ts";
-import { add, cast, div, equal, exp, greaterEqual, less, maximum, minimum, mul, sub, where } from "./elementwise.ts";
+import { add, cast, div, equal, greaterEqual, less, maximum, minimum, mul, sub, where } from "./elementwise.ts";
 import { inTypeOf, wide } from "./full-precision.ts";
 import { matmul } from "./linear.ts";
 import { shiftOf } from "./log-sum.ts";
+import { exp } from "./math.ts";
 import { broadcastToShape } from "./operands.ts";
 import { sum } from "./reduce.ts";
 import { broadcastTo, expandDims, reshape } from "./shape.ts";
 
+/** Options of {@link attention}. */
 export interface AttentionOptions {
   /**
    * Bool, true where a query may see a key; or floats of q's type, added to the scores: -∞ hides a key, other numbers are a
@@ -62,6 +64,7 @@ export interface AttentionOptions {
   readonly form?: AttentionForm;
 }
 
+/** Whether {@link attention} stores its scores, or computes them block by block. */
 export type AttentionForm = "stored" | "streamed";
 
 const OPTIONS: OptionKinds<AttentionOptions> = {

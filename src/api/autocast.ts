@@ -11,6 +11,7 @@ import { customJvp } from "./custom.ts";
 import { cast, div, mul } from "./elementwise.ts";
 import { bind } from "./grad.ts";
 
+/** Options of {@link autocast}. */
 export interface AutocastOptions {
   /** The type of the operands and results of products: `"bf16"` or `"f16"`. */
   readonly products: HalfType;

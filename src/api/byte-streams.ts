@@ -32,6 +32,7 @@ export interface FileToRead {
   getFile(): Promise<BlobLike>;
 }
 
+/** Where files are read from. */
 export type ByteSource = BlobLike | ResponseLike | FileToRead | ByteStream;
 
 /** A `WritableStream`. */
@@ -44,6 +45,7 @@ export interface FileToWrite {
   createWritable(): Promise<ByteWriter>;
 }
 
+/** Where files are written to. */
 export type ByteSink = WritableLike | FileToWrite;
 
 /** What is written gets its name when it is closed; aborted, nothing has changed. */

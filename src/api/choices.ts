@@ -7,10 +7,11 @@ import { describe, fail, type OptionKinds, requireOptions, requireShape, require
 import { Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
 import { type DrawOptions, optionsOf, permutation } from "./draws.ts";
-import { add, div, less, log, log1p, minimum, mul, neg, stopGradient, sub } from "./elementwise.ts";
+import { add, div, less, minimum, mul, neg, stopGradient, sub } from "./elementwise.ts";
 import { take } from "./indexing.ts";
 import { concat } from "./join.ts";
 import { requireDraw, requireKey, STREAM } from "./keys.ts";
+import { log, log1p } from "./math.ts";
 import { constantOf, normalAxis } from "./operands.ts";
 import { argmax, cumsum, sum } from "./reduce.ts";
 import { broadcastTo, expandDims, reshape, slice } from "./shape.ts";
@@ -120,6 +121,15 @@ export function shuffle(from: Tensor, x: Tensor, axis = 0): Tensor {
   return take(x, permutation(from, at(x.shape, along)), along);
 }
 
+/**
+ * Options of `random.choice`.
+ *
+ * @example
+ * import { type ChoiceOptions, random, tensor } from "tidemark";
+ *
+ * const options: ChoiceOptions = { replace: false };
+ * console.log(random.choice(random.key(0), tensor([1, 2, 3]), [3], options).sum().item()); // → 6
+ */
 export interface ChoiceOptions {
   /** Whether a row may be drawn twice; true by default. */
   readonly replace?: boolean;

@@ -43,6 +43,7 @@ import { type CompileOptions, type CompileRequest, type PaddedOptions, parseComp
 import type { Lengths } from "./shape-axes.ts";
 import type { TracedProgram } from "./traced-program.ts";
 
+/** Options of {@link compileAsync}: those of {@link compile}, and what it says while it compiles. */
 export interface CompileAsyncOptions extends CompileOptions {
   /** Is told how far it is: at every stage, and at every plan that is compared. */
   readonly onProgress?: (progress: CompileProgress) => void;

@@ -33,6 +33,7 @@ export interface ProgramInfo extends PlanInfo {
   readonly planVersion: number;
 }
 
+/** What {@link compile} returns: the function, and what its programs are. */
 export interface Compiled<A extends readonly unknown[], R> {
   (...args: A): R;
   /** Plans and compiles for these arguments without running. */

@@ -166,6 +166,7 @@ export function applyGated(
   return applyRegions(gated, [...inputs, ...captured], {}, regions);
 }
 
+/** Options of {@link scan}. */
 export interface ScanOptions {
   /** The number of iterations; needed where there are no xs. */
   readonly length?: number;
@@ -320,6 +321,7 @@ export function forLoop<S extends Tree = Tensor>(
   )[1];
 }
 
+/** Options of {@link whileLoop}. */
 export interface WhileOptions {
   /** The most iterations: the loop ends after as many whatever the test says. Its reverse then keeps what it needs of each. */
   readonly maxSteps?: number;

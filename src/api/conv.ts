@@ -7,6 +7,7 @@ import type { Tensor } from "../trace/tensor.ts";
 import { applyOp } from "./apply.ts";
 import { type Padding, type PerAxis, paddingOf, perAxis, type SpatialFunction } from "./window.ts";
 
+/** Options of convolutions. */
 export interface ConvOptions {
   readonly stride?: PerAxis;
   /** Zeros around the input; 0 by default. */
@@ -15,6 +16,7 @@ export interface ConvOptions {
   readonly groups?: number;
 }
 
+/** Options of transposed convolutions. */
 export interface ConvTransposeOptions extends ConvOptions {
   /** Added to the size of the result on one side, to choose among those a strided convolution would map to the input. */
   readonly outputPadding?: PerAxis;
@@ -86,7 +88,16 @@ function transposed(of: SpatialFunction, x: Tensor, w: Tensor, options: ConvTran
   return applyOp(ops.convInput, [x, w], { stride, lo, hi, dilation, groups: options.groups ?? 1, size });
 }
 
-/** Convolution of x [batch, in, length] with w [out, in / groups, kernel]. */
+/**
+ * Convolution of x [batch, in, length] with w [out, in / groups, kernel].
+ *
+ * @example
+ * import { conv1d, tensor } from "tidemark";
+ *
+ * const x = tensor([[[1, 2, 3, 4]]]);
+ * const w = tensor([[[1, -1]]]);
+ * console.log(conv1d(x, w).toArray()); // → [[[-1, -1, -1]]]
+ */
 export function conv1d(x: Tensor, w: Tensor, options: ConvOptions = {}): Tensor {
   return convolve({ name: "conv1d", axes: 1 }, x, w, options);
 }
@@ -104,28 +115,65 @@ export function conv2d(x: Tensor, w: Tensor, options: ConvOptions = {}): Tensor 
   return convolve({ name: "conv2d", axes: 2 }, x, w, options);
 }
 
-/** Convolution of x [batch, in, depth, height, width] with w [out, in / groups, kernel depth, kernel height, kernel width]. */
+/**
+ * Convolution of x [batch, in, depth, height, width] with w [out, in / groups, kernel depth, kernel height, kernel width].
+ *
+ * @example
+ * import { conv3d, ones } from "tidemark";
+ *
+ * console.log(conv3d(ones([1, 1, 2, 2, 2]), ones([1, 1, 2, 2, 2])).toArray()); // → [[[[[8]]]]]
+ */
 export function conv3d(x: Tensor, w: Tensor, options: ConvOptions = {}): Tensor {
   return convolve({ name: "conv3d", axes: 3 }, x, w, options);
 }
 
-/** Every channel with kernels of its own: conv2d with as many groups as x has channels; w is [channels · kernels, 1, height, width]. */
+/**
+ * Every channel with kernels of its own: conv2d with as many groups as x has channels; w is [channels · kernels, 1, height, width].
+ *
+ * @example
+ * import { depthwiseConv2d, ones } from "tidemark";
+ *
+ * console.log(depthwiseConv2d(ones([1, 3, 4, 4]), ones([3, 1, 2, 2])).shape); // → [1, 3, 3, 3]
+ */
 export function depthwiseConv2d(x: Tensor, w: Tensor, options: Omit<ConvOptions, "groups"> = {}): Tensor {
   requireRank("depthwiseConv2d", x, w, 2);
   return convolve({ name: "depthwiseConv2d", axes: 2 }, x, w, { ...options, groups: at(x.shape, 1) });
 }
 
-/** Transpose of conv1d: x [batch, in, length] with w [in, out / groups, kernel]. */
+/**
+ * Transpose of conv1d: x [batch, in, length] with w [in, out / groups, kernel].
+ *
+ * @example
+ * import { convTranspose1d, tensor } from "tidemark";
+ *
+ * const x = tensor([[[1, 2]]]);
+ * const w = tensor([[[1, 1]]]);
+ * console.log(convTranspose1d(x, w, { stride: 2 }).toArray()); // → [[[1, 1, 2, 2]]]
+ */
 export function convTranspose1d(x: Tensor, w: Tensor, options: ConvTransposeOptions = {}): Tensor {
   return transposed({ name: "convTranspose1d", axes: 1 }, x, w, options);
 }
 
-/** Transpose of conv2d: x [batch, in, height, width] with w [in, out / groups, kernel height, kernel width]. */
+/**
+ * Transpose of conv2d: x [batch, in, height, width] with w [in, out / groups, kernel height, kernel width].
+ *
+ * @example
+ * import { convTranspose2d, ones } from "tidemark";
+ *
+ * console.log(convTranspose2d(ones([1, 1, 2, 2]), ones([1, 1, 2, 2])).toArray()); // → [[[[1, 2, 1], [2, 4, 2], [1, 2, 1]]]]
+ */
 export function convTranspose2d(x: Tensor, w: Tensor, options: ConvTransposeOptions = {}): Tensor {
   return transposed({ name: "convTranspose2d", axes: 2 }, x, w, options);
 }
 
-/** Transpose of conv3d: x [batch, in, depth, height, width] with w [in, out / groups, kernel depth, kernel height, kernel width]. */
+/**
+ * Transpose of conv3d: x [batch, in, depth, height, width] with w [in, out / groups, kernel depth, kernel height, kernel width].
+ *
+ * @example
+ * import { convTranspose3d, ones } from "tidemark";
+ *
+ * console.log(convTranspose3d(ones([1, 1, 1, 1, 2]), ones([1, 1, 1, 1, 2])).toArray()); // → [[[[[1, 2, 1]]]]]
+ */
 export function convTranspose3d(x: Tensor, w: Tensor, options: ConvTransposeOptions = {}): Tensor {
   return transposed({ name: "convTranspose3d", axes: 3 }, x, w, options);
 }

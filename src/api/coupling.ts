@@ -49,6 +49,7 @@ export function onGrid<T extends Tree = Tensor>(tree: T, grid: number): T {
   return rounded(tree, grid);
 }
 
+/** Options of {@link additiveCoupling}. */
 export interface CouplingOptions {
   /** A power of two to whose multiples increments are rounded, so that states on this grid are rebuilt exactly. */
   readonly grid?: number;

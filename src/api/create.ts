@@ -16,7 +16,14 @@ function madeIn<T extends DType>(name: string, type: TypeOption<T> | undefined, 
   return type === undefined ? weaklyTyped(made, (dtype) => make(dtype as DType as T)) : made;
 }
 
-/** A tensor of one value throughout; f32, or bool for a boolean, where no type is given. */
+/**
+ * A tensor of one value throughout; f32, or bool for a boolean, where no type is given.
+ *
+ * @example
+ * import { full } from "tidemark";
+ *
+ * console.log(full([2, 2], 7).toArray()); // → [[7, 7], [7, 7]]
+ */
 export function full(shape: Shape, value: number | boolean, type?: TypeOption): Tensor {
   requireShape("full", shape);
   if (typeof value === "boolean") return constantOf("full", value, requireTypeOption("full", type, "bool"), shape);
@@ -37,19 +44,40 @@ export function zeros(shape: Shape, type?: TypeOption): Tensor {
   return madeIn("zeros", type, (dtype) => fullOf(dtype, shape, 0));
 }
 
-/** Ones. */
+/**
+ * Ones.
+ *
+ * @example
+ * import { ones } from "tidemark";
+ *
+ * console.log(ones([2, 2]).toArray(), ones([2], { dtype: "i32" }).dtype); // → [[1, 1], [1, 1]] i32
+ */
 export function ones(shape: Shape, type?: TypeOption): Tensor {
   requireShape("ones", shape);
   return madeIn("ones", type, (dtype) => fullOf(dtype, shape, 1));
 }
 
-/** Zeros with the type of another tensor. */
+/**
+ * Zeros with the type of another tensor.
+ *
+ * @example
+ * import { tensor, zerosLike } from "tidemark";
+ *
+ * console.log(zerosLike(tensor([5, 6])).toArray()); // → [0, 0]
+ */
 export function zerosLike(x: Tensor): Tensor {
   requireTensor("zerosLike", "x", x);
   return fullOf(x.dtype, x.shape, 0);
 }
 
-/** Ones with the type of another tensor. */
+/**
+ * Ones with the type of another tensor.
+ *
+ * @example
+ * import { onesLike, tensor } from "tidemark";
+ *
+ * console.log(onesLike(tensor([5, 6])).toArray()); // → [1, 1]
+ */
 export function onesLike(x: Tensor): Tensor {
   requireTensor("onesLike", "x", x);
   return fullOf(x.dtype, x.shape, 1);
@@ -103,7 +131,14 @@ export function arange(
   return whole.dtype === dtype ? whole : cast(whole, dtype);
 }
 
-/** `count` numbers from start to stop, both included, at equal distances. */
+/**
+ * `count` numbers from start to stop, both included, at equal distances.
+ *
+ * @example
+ * import { linspace } from "tidemark";
+ *
+ * console.log(linspace(0, 1, 5).toArray()); // → [0, 0.25, 0.5, 0.75, 1]
+ */
 export function linspace(start: number, stop: number, count: number, type?: TypeOption<FloatType>): Tensor {
   if (!Number.isInteger(count) || count < 1)
     fail("InvalidArgument", `linspace: count ${count}`, "a count is a whole number ≥ 1");
@@ -117,7 +152,14 @@ function coordinates(rows: number, columns: number): readonly [Tensor, Tensor] {
   return [applyOp(iota, [], { shape, axis: 0 }), applyOp(iota, [], { shape, axis: 1 })];
 }
 
-/** The identity matrix; the number of columns may be left out. */
+/**
+ * The identity matrix; the number of columns may be left out.
+ *
+ * @example
+ * import { eye } from "tidemark";
+ *
+ * console.log(eye(2).toArray(), eye(1, 2).toArray()); // → [[1, 0], [0, 1]] [[1, 0]]
+ */
 export function eye(rows: number, columns?: number | TypeOption, type?: TypeOption): Tensor {
   if (typeof columns !== "number" && columns !== undefined) return eye(rows, rows, columns);
   return madeIn("eye", type, (dtype) => identity(rows, columns ?? rows, dtype));
@@ -143,12 +185,26 @@ function triangle(name: string, x: Tensor, keep: (rows: Tensor, columns: Tensor)
   return where(keep(i, j), x, zerosLike(x));
 }
 
-/** The lower triangle, zero above diagonal number k (0 is the main one, positive above it). */
+/**
+ * The lower triangle, zero above diagonal number k (0 is the main one, positive above it).
+ *
+ * @example
+ * import { tensor, tril } from "tidemark";
+ *
+ * console.log(tril(tensor([[1, 2], [3, 4]])).toArray()); // → [[1, 0], [3, 4]]
+ */
 export function tril(x: Tensor, k = 0): Tensor {
   return triangle("tril", x, (i, j) => lessEqual(j, add(i, k)));
 }
 
-/** The upper triangle, zero below diagonal number k. */
+/**
+ * The upper triangle, zero below diagonal number k.
+ *
+ * @example
+ * import { tensor, triu } from "tidemark";
+ *
+ * console.log(triu(tensor([[1, 2], [3, 4]])).toArray()); // → [[1, 2], [0, 4]]
+ */
 export function triu(x: Tensor, k = 0): Tensor {
   return triangle("triu", x, (i, j) => greaterEqual(j, add(i, k)));
 }

@@ -26,12 +26,10 @@ import {
   cast,
   div,
   equal,
-  exp,
   greater,
   greaterEqual,
   less,
   lessEqual,
-  log,
   logicalAnd,
   maximum,
   mul,
@@ -43,10 +41,12 @@ import {
 } from "./elementwise.ts";
 import { gather } from "./indexing.ts";
 import { stack } from "./join.ts";
+import { exp, log } from "./math.ts";
 import { fullOf, requireFloat } from "./operands.ts";
 import { type LossOptions, reductionOf, requireNumber } from "./reduction.ts";
 import { expandDims, pad, reshape, slice } from "./shape.ts";
 
+/** Options of {@link ctc}. */
 export interface CtcOptions extends LossOptions {
   /** The number of frames of each sequence, i32 [batch]; all by default. */
   readonly inputLengths?: Tensor;

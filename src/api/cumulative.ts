@@ -7,8 +7,9 @@ import type { Tensor } from "../trace/tensor.ts";
 import { asFunction } from "../trace/trace.ts";
 import { applyOp } from "./apply.ts";
 import { customJvp } from "./custom.ts";
-import { add, equal, exp, log, minimum, mul, stopGradient, sub, where } from "./elementwise.ts";
+import { add, equal, minimum, mul, stopGradient, sub, where } from "./elementwise.ts";
 import { concat } from "./join.ts";
+import { exp, log } from "./math.ts";
 import { normalAxis, requireFloat } from "./operands.ts";
 import { linearScan, type ScanAxisOptions } from "./reduce.ts";
 import { slice } from "./shape.ts";
@@ -33,7 +34,14 @@ export function cummax(x: Tensor, axis = 0, options: ScanAxisOptions = {}): Tens
   return running(ops.cummax, x, axis, options);
 }
 
-/** The smallest element so far along an axis; with `reverse` from its end. Otherwise as `cummax`. */
+/**
+ * The smallest element so far along an axis; with `reverse` from its end. Otherwise as `cummax`.
+ *
+ * @example
+ * import { cummin, tensor } from "tidemark";
+ *
+ * console.log(cummin(tensor([3, 1, 2])).toArray()); // → [3, 1, 1]
+ */
 export function cummin(x: Tensor, axis = 0, options: ScanAxisOptions = {}): Tensor {
   return running(ops.cummin, x, axis, options);
 }

@@ -88,6 +88,7 @@ function besides(types: readonly TensorType[], floats: readonly Tensor[]): reado
   return types.map((type) => (isFloatType(type) ? at(floats, next++) : fullOf(type.dtype, type.shape, 0)));
 }
 
+/** The two halves of a rule of {@link customVjp}. */
 export interface CustomVjpRule<Args extends readonly Tree[], R extends Tree, Saved extends Tree> {
   /** The value, and what the backward rule needs. */
   forward(...args: Args): readonly [R, Saved];

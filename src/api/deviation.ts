@@ -34,6 +34,7 @@ export interface ResultDeviation {
   readonly cosine: number;
 }
 
+/** How far a function with rounded residuals is from the exact one, as {@link lossyDeviation} measures it. */
 export interface Deviation {
   readonly values: readonly ValueDeviation[];
   readonly results: readonly ResultDeviation[];

@@ -7,22 +7,8 @@ import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/
 import type { Tensor } from "../trace/tensor.ts";
 import { asFunction } from "../trace/trace.ts";
 import { customJvp } from "./custom.ts";
-import {
-  abs,
-  add,
-  clamp,
-  div,
-  equal,
-  maximum,
-  minimum,
-  mul,
-  pow,
-  relu,
-  sqrt,
-  square,
-  sub,
-  where,
-} from "./elementwise.ts";
+import { abs, add, clamp, div, equal, maximum, minimum, mul, pow, sqrt, square, sub, where } from "./elementwise.ts";
+import { relu } from "./math.ts";
 import { normalAxis } from "./operands.ts";
 import { norm, sum } from "./reduce.ts";
 import { type LossOptions, reductionOf, requireAlike, requireNumber } from "./reduction.ts";
@@ -57,6 +43,7 @@ function cutOff(d: Tensor, limit: number): Tensor {
   return customJvp(value, ([v], [t]) => mul(clamp(v, -limit, limit), t))(d);
 }
 
+/** Options of {@link huber}. */
 export interface HuberOptions extends LossOptions {
   /** Where the loss goes on as a straight line; 1 by default. */
   readonly delta?: number;
@@ -81,6 +68,7 @@ export function huber(prediction: Tensor, target: Tensor, options: HuberOptions 
   return asFunction("huber", () => reduced(cutOff(sub(x, y), delta)));
 }
 
+/** Options of {@link smoothL1}. */
 export interface SmoothL1Options extends LossOptions {
   /** Where the loss goes on as a straight line; 1 by default. With 0 it is l1. */
   readonly beta?: number;
@@ -105,6 +93,7 @@ export function smoothL1(prediction: Tensor, target: Tensor, options: SmoothL1Op
   return asFunction("smoothL1", () => reduced(beta === 0 ? abs(sub(x, y)) : div(cutOff(sub(x, y), beta), beta)));
 }
 
+/** Options of losses with a margin. */
 export interface MarginOptions extends LossOptions {
   readonly margin?: number;
 }
@@ -134,6 +123,7 @@ export function hinge(prediction: Tensor, target: Tensor, options: MarginOptions
   return asFunction("hinge", () => reduced(relu(sub(margin, mul(x, y)))));
 }
 
+/** Options of {@link cosineSimilarity}. */
 export interface CosineOptions {
   /** The last by default. */
   readonly axis?: number;
@@ -201,6 +191,7 @@ export function cosineEmbedding(a: Tensor, b: Tensor, target: Tensor, options: M
   });
 }
 
+/** Options of {@link tripletMargin}. */
 export interface TripletMarginOptions extends MarginOptions {
   /** Distances are (Σ |difference|^p)^(1/p); 2 by default. */
   readonly p?: number;

@@ -11,6 +11,15 @@ import { applyOp } from "./apply.ts";
 import { add, minimum, mul } from "./elementwise.ts";
 import { requireDraw, STREAM } from "./keys.ts";
 
+/**
+ * Options of functions that draw numbers.
+ *
+ * @example
+ * import { type DrawOptions, random } from "tidemark";
+ *
+ * const options: DrawOptions = { dtype: "f64" };
+ * console.log(random.exponential(random.key(0), [2], options).dtype); // → f64
+ */
 export interface DrawOptions {
   readonly dtype?: FloatType;
 }

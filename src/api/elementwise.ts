@@ -7,15 +7,12 @@ import { type DType, isBool } from "../kernel/dtype.ts";
 import * as ops from "../ops/elementwise.ts";
 import * as math from "../ops/math.ts";
 import * as choose from "../ops/select.ts";
-import { describe, fail, type OptionKinds, requireDType, requireOptions } from "../trace/arguments.ts";
+import { describe, fail, requireDType } from "../trace/arguments.ts";
 import { numberOf, type Tensor } from "../trace/tensor.ts";
 import { atOneLine } from "../trace/trace.ts";
 import { applyOp, ownCopy } from "./apply.ts";
 import { asTensor, broadcastShapes, broadcastToShape, operands, type TensorLike } from "./operands.ts";
-
-function unary(name: string, op: OpDef<NoAttrs>, x: TensorLike): Tensor {
-  return applyOp(op, [asTensor(name, x)], {});
-}
+import { unary } from "./unary.ts";
 
 function binary(name: string, op: OpDef<NoAttrs>, a: TensorLike, b: TensorLike): Tensor {
   return atOneLine(() => applyOp(op, operands(name, a, b), {}));
@@ -37,27 +34,62 @@ export function add(a: TensorLike, b: TensorLike): Tensor {
   return binary("add", ops.add, a, b);
 }
 
-/** a - b. */
+/**
+ * a - b.
+ *
+ * @example
+ * import { sub } from "tidemark";
+ *
+ * console.log(sub([5, 6], [1, 2]).toArray()); // → [4, 4]
+ */
 export function sub(a: TensorLike, b: TensorLike): Tensor {
   return binary("sub", ops.sub, a, b);
 }
 
-/** a · b, element by element. */
+/**
+ * a · b, element by element.
+ *
+ * @example
+ * import { mul } from "tidemark";
+ *
+ * console.log(mul([1, 2], [3, 4]).toArray()); // → [3, 8]
+ */
 export function mul(a: TensorLike, b: TensorLike): Tensor {
   return binary("mul", ops.mul, a, b);
 }
 
-/** a / b; on i32 it truncates. */
+/**
+ * a / b; on i32 it truncates.
+ *
+ * @example
+ * import { div, tensor } from "tidemark";
+ *
+ * console.log(div([1, 2], 4).toArray(), div(tensor([7, -7], { dtype: "i32" }), 2).toArray()); // → [0.25, 0.5] [3, -3]
+ */
 export function div(a: TensorLike, b: TensorLike): Tensor {
   return binary("div", ops.div, a, b);
 }
 
-/** The smaller of the two; NaN where either is. */
+/**
+ * The smaller of the two; NaN where either is.
+ *
+ * @example
+ * import { minimum } from "tidemark";
+ *
+ * console.log(minimum([1, 4], [3, 2]).toArray()); // → [1, 2]
+ */
 export function minimum(a: TensorLike, b: TensorLike): Tensor {
   return binary("minimum", ops.min, a, b);
 }
 
-/** The larger of the two; NaN where either is. */
+/**
+ * The larger of the two; NaN where either is.
+ *
+ * @example
+ * import { maximum } from "tidemark";
+ *
+ * console.log(maximum([1, 4], [3, 2]).toArray()); // → [3, 4]
+ */
 export function maximum(a: TensorLike, b: TensorLike): Tensor {
   return binary("maximum", ops.max, a, b);
 }
@@ -72,58 +104,135 @@ const SIMPLE_POWERS: ReadonlyMap<number, (x: Tensor) => Tensor> = new Map([
   [-1, (x) => div(1, x)],
 ]);
 
-/** a to the power b. */
+/**
+ * a to the power b.
+ *
+ * @example
+ * import { pow } from "tidemark";
+ *
+ * console.log(pow([2, 3], 2).toArray(), pow(2, [1, 0.5]).toArray()); // → [4, 9] [2, 1.41421]
+ */
 export function pow(a: TensorLike, b: TensorLike): Tensor {
   const simple = typeof b === "number" ? SIMPLE_POWERS.get(b) : undefined;
   return simple ? simple(asTensor("pow", a)) : binary("pow", math.pow, a, b);
 }
 
-/** -x. */
+/**
+ * -x.
+ *
+ * @example
+ * import { neg } from "tidemark";
+ *
+ * console.log(neg([1, -2]).toArray()); // → [-1, 2]
+ */
 export function neg(x: TensorLike): Tensor {
   return unary("neg", ops.neg, x);
 }
 
-/** |x|. */
+/**
+ * |x|.
+ *
+ * @example
+ * import { abs } from "tidemark";
+ *
+ * console.log(abs([-2, 3]).toArray()); // → [2, 3]
+ */
 export function abs(x: TensorLike): Tensor {
   return unary("abs", ops.abs, x);
 }
 
-/** -1, 0 or 1. */
+/**
+ * -1, 0 or 1.
+ *
+ * @example
+ * import { sign } from "tidemark";
+ *
+ * console.log(sign([-2, 0, 3]).toArray()); // → [-1, 0, 1]
+ */
 export function sign(x: TensorLike): Tensor {
   return unary("sign", ops.sign, x);
 }
 
-/** x². */
+/**
+ * x².
+ *
+ * @example
+ * import { square } from "tidemark";
+ *
+ * console.log(square([3, -4]).toArray()); // → [9, 16]
+ */
 export function square(x: TensorLike): Tensor {
   return unary("square", ops.square, x);
 }
 
-/** √x. */
+/**
+ * √x.
+ *
+ * @example
+ * import { sqrt } from "tidemark";
+ *
+ * console.log(sqrt([4, 9]).toArray()); // → [2, 3]
+ */
 export function sqrt(x: TensorLike): Tensor {
   return unary("sqrt", ops.sqrt, x);
 }
 
-/** 1 / √x. */
+/**
+ * 1 / √x.
+ *
+ * @example
+ * import { rsqrt } from "tidemark";
+ *
+ * console.log(rsqrt([4, 0.25]).toArray()); // → [0.5, 2]
+ */
 export function rsqrt(x: TensorLike): Tensor {
   return unary("rsqrt", math.rsqrt, x);
 }
 
-/** The greatest whole number that is not above x. */
+/**
+ * The greatest whole number that is not above x.
+ *
+ * @example
+ * import { floor } from "tidemark";
+ *
+ * console.log(floor([1.2, -1.2]).toArray()); // → [1, -2]
+ */
 export function floor(x: TensorLike): Tensor {
   return unary("floor", ops.floor, x);
 }
 
-/** The least whole number that is not below x. */
+/**
+ * The least whole number that is not below x.
+ *
+ * @example
+ * import { ceil } from "tidemark";
+ *
+ * console.log(ceil([1.2, -1.2]).toArray()); // → [2, -1]
+ */
 export function ceil(x: TensorLike): Tensor {
   return unary("ceil", ops.ceil, x);
 }
 
-/** The nearest whole number; halves go to the even one. */
+/**
+ * The nearest whole number; halves go to the even one.
+ *
+ * @example
+ * import { round } from "tidemark";
+ *
+ * console.log(round([0.4, 0.6, 2.5]).toArray()); // → [0, 1, 2]
+ */
 export function round(x: TensorLike): Tensor {
   return unary("round", ops.round, x);
 }
 
-/** x cut off below `lo` and above `hi`. */
+/**
+ * x cut off below `lo` and above `hi`.
+ *
+ * @example
+ * import { clamp } from "tidemark";
+ *
+ * console.log(clamp([-3, 0.5, 3], -1, 1).toArray()); // → [-1, 0.5, 1]
+ */
 export function clamp(x: TensorLike, lo: number, hi: number): Tensor {
   if (numberOf(lo) || numberOf(hi)) return minimum(maximum(x, lo), hi);
   if (typeof lo !== "number" || typeof hi !== "number") {
@@ -133,93 +242,16 @@ export function clamp(x: TensorLike, lo: number, hi: number): Tensor {
   return applyOp(ops.clamp, [asTensor("clamp", x)], { min: lo, max: hi });
 }
 
-// ---- functions ---------------------------------------------------------------------------------------------------
-
-/** eˣ. */
-export function exp(x: TensorLike): Tensor {
-  return unary("exp", math.exp, x);
-}
-
-/** eˣ - 1, exact near 0. */
-export function expm1(x: TensorLike): Tensor {
-  return unary("expm1", math.expm1, x);
-}
-
-/** The natural logarithm. */
-export function log(x: TensorLike): Tensor {
-  return unary("log", math.log, x);
-}
-
-/** log(1 + x), exact near 0. */
-export function log1p(x: TensorLike): Tensor {
-  return unary("log1p", math.log1p, x);
-}
-
-export function sin(x: TensorLike): Tensor {
-  return unary("sin", math.sin, x);
-}
-
-export function cos(x: TensorLike): Tensor {
-  return unary("cos", math.cos, x);
-}
-
-export function tan(x: TensorLike): Tensor {
-  return unary("tan", math.tan, x);
-}
-
-export function tanh(x: TensorLike): Tensor {
-  return unary("tanh", math.tanh, x);
-}
-
-/** 1 / (1 + e⁻ˣ). */
-export function sigmoid(x: TensorLike): Tensor {
-  return unary("sigmoid", math.sigmoid, x);
-}
-
-/** The error function. */
-export function erf(x: TensorLike): Tensor {
-  return unary("erf", math.erf, x);
-}
-
-/** max(x, 0). */
-export function relu(x: TensorLike): Tensor {
-  return unary("relu", ops.relu, x);
-}
-
-/** x/2 · (1 + tanh(√(2/π) · (x + 0.044715·x³))): close to x · Φ(x) with the normal distribution function Φ. */
-export function gelu(x: TensorLike): Tensor {
-  return unary("gelu", math.gelu, x);
-}
-
-/** x · sigmoid(x). */
-export function silu(x: TensorLike): Tensor {
-  return unary("silu", math.silu, x);
-}
-
-export interface SoftplusOptions {
-  /** log(1 + e^(beta·x)) / beta; 1 by default. */
-  readonly beta?: number;
-  /** Where beta·x is above, the result is x itself. None by default: nothing overflows without. */
-  readonly threshold?: number;
-}
-
-const SOFTPLUS_OPTIONS: OptionKinds<SoftplusOptions> = { beta: "a number", threshold: "a number" };
-
-/** log(1 + eˣ). */
-export function softplus(x: TensorLike, options: SoftplusOptions = {}): Tensor {
-  requireOptions("softplus", options, SOFTPLUS_OPTIONS);
-  const { beta = 1, threshold } = options;
-  if (!(beta > 0)) fail("InvalidArgument", `softplus: beta ${describe(beta)}`, "give a number above 0");
-  const v = asTensor("softplus", x);
-  const scaled = beta === 1 ? v : mul(v, beta);
-  const log = unary("softplus", math.softplus, scaled);
-  const y = beta === 1 ? log : mul(log, 1 / beta);
-  return threshold === undefined ? y : where(greater(scaled, threshold), v, y);
-}
-
 // ---- comparisons and logic -----------------------------------------------------------------------------------------
 
-/** a = b, of bools too. */
+/**
+ * a = b, of bools too.
+ *
+ * @example
+ * import { equal } from "tidemark";
+ *
+ * console.log(equal([1, 2], [1, 3]).toArray()); // → [true, false]
+ */
 export function equal(a: TensorLike, b: TensorLike): Tensor {
   return atOneLine(() => {
     const pair = operands("equal", a, b);
@@ -228,7 +260,14 @@ export function equal(a: TensorLike, b: TensorLike): Tensor {
   });
 }
 
-/** a ≠ b, of bools too. */
+/**
+ * a ≠ b, of bools too.
+ *
+ * @example
+ * import { notEqual } from "tidemark";
+ *
+ * console.log(notEqual([1, 2], [1, 3]).toArray()); // → [false, true]
+ */
 export function notEqual(a: TensorLike, b: TensorLike): Tensor {
   return atOneLine(() => {
     const pair = operands("notEqual", a, b);
@@ -236,18 +275,50 @@ export function notEqual(a: TensorLike, b: TensorLike): Tensor {
   });
 }
 
+/**
+ * Where a < b.
+ *
+ * @example
+ * import { less } from "tidemark";
+ *
+ * console.log(less([1, 2], [2, 1]).toArray()); // → [true, false]
+ */
 export function less(a: TensorLike, b: TensorLike): Tensor {
   return binary("less", ops.lt, a, b);
 }
 
+/**
+ * Where a ≤ b.
+ *
+ * @example
+ * import { lessEqual } from "tidemark";
+ *
+ * console.log(lessEqual([1, 2], [1, 1]).toArray()); // → [true, false]
+ */
 export function lessEqual(a: TensorLike, b: TensorLike): Tensor {
   return binary("lessEqual", ops.le, a, b);
 }
 
+/**
+ * Where a > b.
+ *
+ * @example
+ * import { greater } from "tidemark";
+ *
+ * console.log(greater([1, 2], [2, 1]).toArray()); // → [false, true]
+ */
 export function greater(a: TensorLike, b: TensorLike): Tensor {
   return binary("greater", ops.gt, a, b);
 }
 
+/**
+ * Where a ≥ b.
+ *
+ * @example
+ * import { greaterEqual } from "tidemark";
+ *
+ * console.log(greaterEqual([1, 2], [1, 3]).toArray()); // → [true, false]
+ */
 export function greaterEqual(a: TensorLike, b: TensorLike): Tensor {
   return binary("greaterEqual", ops.ge, a, b);
 }
@@ -269,23 +340,62 @@ function logical(name: string, op: OpDef<NoAttrs>, a: TensorLike, b: TensorLike)
   return atOneLine(() => applyOp(op, truthValues(name, operands(name, a, b)), {}));
 }
 
+/**
+ * Where both are true.
+ *
+ * @example
+ * import { logicalAnd } from "tidemark";
+ *
+ * console.log(logicalAnd([true, true], [true, false]).toArray()); // → [true, false]
+ */
 export function logicalAnd(a: TensorLike, b: TensorLike): Tensor {
   return logical("logicalAnd", ops.and, a, b);
 }
 
+/**
+ * Where one of them is true.
+ *
+ * @example
+ * import { logicalOr } from "tidemark";
+ *
+ * console.log(logicalOr([true, false], [false, false]).toArray()); // → [true, false]
+ */
 export function logicalOr(a: TensorLike, b: TensorLike): Tensor {
   return logical("logicalOr", ops.or, a, b);
 }
 
+/**
+ * Where exactly one of them is true.
+ *
+ * @example
+ * import { logicalXor } from "tidemark";
+ *
+ * console.log(logicalXor([true, true], [true, false]).toArray()); // → [false, true]
+ */
 export function logicalXor(a: TensorLike, b: TensorLike): Tensor {
   return logical("logicalXor", ops.xor, a, b);
 }
 
+/**
+ * Where it is false.
+ *
+ * @example
+ * import { logicalNot } from "tidemark";
+ *
+ * console.log(logicalNot([true, false]).toArray()); // → [false, true]
+ */
 export function logicalNot(x: TensorLike): Tensor {
   return applyOp(ops.not, truthValues("logicalNot", [asTensor("logicalNot", x)]), {});
 }
 
-/** Whether an element is not a number. */
+/**
+ * Whether an element is not a number.
+ *
+ * @example
+ * import { isnan } from "tidemark";
+ *
+ * console.log(isnan([1, Number.POSITIVE_INFINITY, Number.NaN]).toArray()); // → [false, false, true]
+ */
 export function isnan(x: TensorLike): Tensor {
   return unary("isnan", ops.isnan, x);
 }
@@ -313,14 +423,28 @@ export function where(condition: TensorLike, a: TensorLike, b: TensorLike): Tens
   );
 }
 
-/** Converts the element type: to i32 truncating, to bool by ≠ 0. */
+/**
+ * Converts the element type: to i32 truncating, to bool by ≠ 0.
+ *
+ * @example
+ * import { cast } from "tidemark";
+ *
+ * console.log(cast([1.7, -1.7], "i32").toArray()); // → [1, -1]
+ */
 export function cast(x: TensorLike, dtype: DType): Tensor {
   const from = asTensor("cast", x);
   requireDType("cast", dtype);
   return from.dtype === dtype ? ownCopy(from) : applyOp(choose.castTo(from.dtype, dtype), [from], { dtype });
 }
 
-/** x itself, but no derivative goes through it. */
+/**
+ * x itself, but no derivative goes through it.
+ *
+ * @example
+ * import { grad, stopGradient, tensor, type Tensor } from "tidemark";
+ *
+ * console.log(grad((x: Tensor) => stopGradient(x).mul(x).sum())(tensor([2, 3])).toArray()); // → [2, 3]
+ */
 export function stopGradient(x: TensorLike): Tensor {
   return applyOp(choose.stopGradient, [asTensor("stopGradient", x)], {});
 }

@@ -26,6 +26,7 @@ import {
 } from "./fft.ts";
 import { type Axes, normalAxes, normalAxis, requireFloat } from "./operands.ts";
 
+/** Options of Fourier transforms over several axes. */
 export interface FftnOptions {
   /** Elements of the transform along each of the axes, as `n` of `fft`; without `axes` along the last ones. */
   readonly s?: readonly number[];
@@ -101,17 +102,41 @@ export function fftn(x: Tensor | Complex, options: FftnOptions = {}): Complex {
   return overAxes(x, options, { name: "fftn", most: null }, "forward");
 }
 
-/** The inverse of `fftn`. */
+/**
+ * The inverse of `fftn`.
+ *
+ * @example
+ * import { fftn, ifftn, tensor } from "tidemark";
+ *
+ * const { re } = ifftn(fftn(tensor([[1, 2], [3, 4]])));
+ * console.log(re.toArray()); // → [[1, 2], [3, 4]]
+ */
 export function ifftn(x: Tensor | Complex, options: FftnOptions = {}): Complex {
   return overAxes(x, options, { name: "ifftn", most: null }, "inverse");
 }
 
-/** The Fourier transform along the last two axes, or two others. */
+/**
+ * The Fourier transform along the last two axes, or two others.
+ *
+ * @example
+ * import { fft2, ones } from "tidemark";
+ *
+ * const { re } = fft2(ones([2, 2]));
+ * console.log(re.toArray()); // → [[4, 0], [0, 0]]
+ */
 export function fft2(x: Tensor | Complex, options: FftnOptions = {}): Complex {
   return overAxes(x, options, { name: "fft2", most: 2 }, "forward");
 }
 
-/** The inverse of `fft2`. */
+/**
+ * The inverse of `fft2`.
+ *
+ * @example
+ * import { fft2, ifft2, tensor } from "tidemark";
+ *
+ * const { re } = ifft2(fft2(tensor([[1, 2], [3, 4]])));
+ * console.log(re.toArray()); // → [[1, 2], [3, 4]]
+ */
 export function ifft2(x: Tensor | Complex, options: FftnOptions = {}): Complex {
   return overAxes(x, options, { name: "ifft2", most: 2 }, "inverse");
 }
@@ -128,17 +153,38 @@ export function rfftn(x: Tensor, options: FftnOptions = {}): Complex {
   return realOverAxes(x, options, { name: "rfftn", most: null });
 }
 
-/** The inverse of `rfftn`; the length along the last of the axes is as in `irfft`. */
+/**
+ * The inverse of `rfftn`; the length along the last of the axes is as in `irfft`.
+ *
+ * @example
+ * import { irfftn, rfftn, tensor } from "tidemark";
+ *
+ * console.log(irfftn(rfftn(tensor([[1, 2], [3, 4]]))).toArray()); // → [[1, 2], [3, 4]]
+ */
 export function irfftn(x: Tensor | Complex, options: FftnOptions = {}): Tensor {
   return toRealOverAxes(x, options, { name: "irfftn", most: null });
 }
 
-/** The Fourier transform of a real tensor along the last two axes, or two others. */
+/**
+ * The Fourier transform of a real tensor along the last two axes, or two others.
+ *
+ * @example
+ * import { ones, rfft2 } from "tidemark";
+ *
+ * console.log(rfft2(ones([4, 4])).re.shape); // → [4, 3]
+ */
 export function rfft2(x: Tensor, options: FftnOptions = {}): Complex {
   return realOverAxes(x, options, { name: "rfft2", most: 2 });
 }
 
-/** The inverse of `rfft2`. */
+/**
+ * The inverse of `rfft2`.
+ *
+ * @example
+ * import { irfft2, rfft2, tensor } from "tidemark";
+ *
+ * console.log(irfft2(rfft2(tensor([[1, 2], [3, 4]]))).toArray()); // → [[1, 2], [3, 4]]
+ */
 export function irfft2(x: Tensor | Complex, options: FftnOptions = {}): Tensor {
   return toRealOverAxes(x, options, { name: "irfft2", most: 2 });
 }
@@ -166,7 +212,14 @@ export function fftshift<T extends Tensor | Complex>(x: T, axes?: Axes): T {
   return asFunction("fftshift", () => shifted("fftshift", x, axes, 1));
 }
 
-/** The inverse of `fftshift`. */
+/**
+ * The inverse of `fftshift`.
+ *
+ * @example
+ * import { fftshift, ifftshift, tensor } from "tidemark";
+ *
+ * console.log(ifftshift(fftshift(tensor([0, 1, 2, 3]))).toArray()); // → [0, 1, 2, 3]
+ */
 export function ifftshift<T extends Tensor | Complex>(x: T, axes?: Axes): T {
   return asFunction("ifftshift", () => shifted("ifftshift", x, axes, -1));
 }
@@ -204,7 +257,14 @@ export function fftfreq(n: number, spacing = 1, type?: TypeOption<FloatType>): T
   });
 }
 
-/** The frequencies of the elements of `rfft`: 0, 1, …, n/2 rounded down, over n · spacing. */
+/**
+ * The frequencies of the elements of `rfft`: 0, 1, …, n/2 rounded down, over n · spacing.
+ *
+ * @example
+ * import { rfftfreq } from "tidemark";
+ *
+ * console.log(rfftfreq(4).toArray()); // → [0, 0.25, 0.5]
+ */
 export function rfftfreq(n: number, spacing = 1, type?: TypeOption<FloatType>): Tensor {
   const step = stepOf("rfftfreq", n, spacing);
   const dtype = floatTypeOf("rfftfreq", type);

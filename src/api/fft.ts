@@ -22,6 +22,7 @@ export interface Complex {
  */
 export type FftNorm = "backward" | "ortho" | "forward";
 
+/** Options of Fourier transforms over one axis. */
 export interface FftOptions {
   /** Elements of the transform: longer inputs are cut off, shorter ones are filled up with zeros. Default: those of the input. */
   readonly n?: number;

@@ -15,6 +15,7 @@ export interface FileBytes {
   readonly bytes: Uint8Array;
 }
 
+/** Options of {@link save}. */
 export interface SaveBytesOptions {
   readonly metadata?: Readonly<Record<string, string>>;
 }

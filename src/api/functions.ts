@@ -86,12 +86,14 @@ export type {
   SolveTriangularOptions,
   Svd,
 } from "./linalg.ts";
+/** Linear algebra: decompositions and what follows from them, of matrices along the last two axes. */
 export * as linalg from "./linalg.ts";
 export * from "./linear.ts";
 export * from "./linear-loss.ts";
 export { linearize } from "./linearize.ts";
 export { logsumexp } from "./log-sum.ts";
 export * from "./loss.ts";
+export * from "./math.ts";
 export { fromMessage, type TreeMessage, toMessage } from "./message.ts";
 export { hvp, jvp, vjp } from "./modes.ts";
 export type { Place } from "./mutation.ts";
@@ -143,6 +145,7 @@ export * from "./special.ts";
 export { specsOf } from "./specs-of.ts";
 export { type TrainLoopOptions, type TrainLoopResult, trainLoop } from "./train-loop.ts";
 export type { TreeStructure, WithLeaves } from "./tree.ts";
+/** Trees of tensors: objects and lists whose leaves are tensors. */
 export * as tree from "./tree.ts";
 export { type VmapOptions, vmap } from "./vmap.ts";
 export { type WebgpuTargetOptions, webgpu } from "./webgpu.ts";

@@ -29,12 +29,23 @@ export type GradOf<Args extends readonly unknown[], N extends ArgNums> = N exten
   ? { -readonly [K in keyof N]: Args[N[K] & number] }
   : Args[N & number];
 
+/** Options of {@link grad} and {@link valueAndGrad}. */
 export interface GradOptions<N extends ArgNums> {
   /** The arguments to differentiate; the first one by default. */
   readonly argnums?: N;
 }
 
-/** For functions that return [loss, aux]: aux is handed on as it is. */
+/**
+ * For functions that return [loss, aux]: aux is handed on as it is.
+ *
+ * @example
+ * import { type AuxOptions, type Tensor, tensor, valueAndGrad } from "tidemark";
+ *
+ * const options: AuxOptions<0> = { argnums: 0, hasAux: true };
+ * const f = (x: Tensor) => [x.square().sum(), { size: x.elements }] as const;
+ * const [[value, aux], slope] = valueAndGrad(f, options)(tensor([1, 2]));
+ * console.log(value.item(), aux, slope.toArray()); // → 5 { size: { dtype: f32, shape: [], uncloneable: function toSendTensors_use_toMessage() {} } } [2, 4]
+ */
 export interface AuxOptions<N extends ArgNums> extends GradOptions<N> {
   readonly hasAux: true;
 }

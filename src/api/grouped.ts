@@ -12,6 +12,7 @@ import { lessEqual, mul, sub } from "./elementwise.ts";
 import { sum } from "./reduce.ts";
 import { broadcastTo } from "./shape.ts";
 
+/** Options of {@link groupedMatmul}. */
 export interface GroupedMatmulOptions {
   /** Groups start at multiples of so many rows; 16 by default. */
   readonly tile?: number;

@@ -89,9 +89,16 @@ interface Choice<C> {
 
 /** The request with what its option `spill` asks for. @internal */
 export function spilling(request: CompileRequest, { settleSpill }: Host): CompileRequest {
-  if (request.spill === undefined) return request;
+  const { spill } = request;
+  if (spill === undefined) return request;
+  if (typeof spill === "object" && typeof spill?.to === "object") return spill.to.settle(request, spill);
   return (
-    settleSpill?.(request) ?? fail("TargetUnsupported", "spill: there are no files here", 'import "tidemark/node"')
+    settleSpill?.(request) ??
+    fail(
+      "TargetUnsupported",
+      "spill: there are no folders here",
+      'import "tidemark/node", or give a file from pageFile()',
+    )
   );
 }
 

@@ -30,6 +30,7 @@ function requireSize(name: string, x: Tensor, size: readonly number[]): FloatTyp
 
 // ---- resizing -----------------------------------------------------------------------------------------------------
 
+/** Options of {@link resize}. */
 export interface ResizeOptions {
   /** The nearest element; between two, or between four, along each axis. Default: nearest. */
   readonly mode?: "nearest" | "bilinear" | "bicubic";
@@ -125,6 +126,7 @@ export function resize(x: Tensor, size: readonly number[], options: ResizeOption
 
 // ---- sampling -----------------------------------------------------------------------------------------------------
 
+/** Options of {@link gridSample}. */
 export interface GridSampleOptions {
   readonly mode?: "bilinear" | "nearest";
   /** Outside of the image: zeros, its edge, or the image mirrored. Default: zeros. */
@@ -185,6 +187,13 @@ function sampled(x: Tensor, grid: Tensor, options: Required<GridSampleOptions>):
 /**
  * x [batch, channels, height, width] at the points of a grid [batch, rows, columns, 2], of which each is x and y between -1 (left, top)
  * and 1 (right, bottom). Options and results are those of PyTorch's `grid_sample`; derivatives flow to the image and to the grid.
+ *
+ * @example
+ * import { gridSample, tensor } from "tidemark";
+ *
+ * const x = tensor([[[[0, 1], [2, 3]]]]);
+ * const middle = tensor([[[[0, 0]]]]);
+ * console.log(gridSample(x, middle).toArray()); // → [[[[1.5]]]]
  */
 export function gridSample(x: Tensor, grid: Tensor, options: GridSampleOptions = {}): Tensor {
   requireFloat("gridSample", x);
@@ -259,7 +268,15 @@ export function adaptiveAvgPool(x: Tensor, size: readonly number[]): Tensor {
   return asFunction("adaptiveAvgPool", () => size.reduce((y, to, k) => averageAlong(y, to, first + k), x));
 }
 
-/** The largest elements of the windows of `adaptiveAvgPool`. */
+/**
+ * The largest elements of the windows of `adaptiveAvgPool`.
+ *
+ * @example
+ * import { adaptiveMaxPool, arange } from "tidemark";
+ *
+ * const x = arange(16, { dtype: "f32" }).reshape([1, 1, 4, 4]);
+ * console.log(adaptiveMaxPool(x, [2, 2]).toArray()); // → [[[[5, 7], [13, 15]]]]
+ */
 export function adaptiveMaxPool(x: Tensor, size: readonly number[]): Tensor {
   requireSize("adaptiveMaxPool", x, size);
   const first = x.rank - size.length;
@@ -273,12 +290,26 @@ function spaceOf(name: string, x: Tensor): readonly number[] {
   return x.shape.slice(2).map((_, k) => k + 2);
 }
 
-/** The mean over all positions of each channel: [batch, channels, …space] → [batch, channels]. */
+/**
+ * The mean over all positions of each channel: [batch, channels, …space] → [batch, channels].
+ *
+ * @example
+ * import { arange, globalAvgPool } from "tidemark";
+ *
+ * console.log(globalAvgPool(arange(8, { dtype: "f32" }).reshape([1, 2, 2, 2])).toArray()); // → [[1.5, 5.5]]
+ */
 export function globalAvgPool(x: Tensor): Tensor {
   return mean(x, spaceOf("globalAvgPool", x));
 }
 
-/** The largest over all positions of each channel: [batch, channels, …space] → [batch, channels]. */
+/**
+ * The largest over all positions of each channel: [batch, channels, …space] → [batch, channels].
+ *
+ * @example
+ * import { arange, globalMaxPool } from "tidemark";
+ *
+ * console.log(globalMaxPool(arange(8, { dtype: "f32" }).reshape([1, 2, 2, 2])).toArray()); // → [[3, 7]]
+ */
 export function globalMaxPool(x: Tensor): Tensor {
   return max(x, spaceOf("globalMaxPool", x));
 }

@@ -7,4 +7,5 @@ export { type Deviation, lossyDeviation, type ResultDeviation, type ValueDeviati
 export * from "./functions.ts";
 export type { LossyOptions, ResidualBits } from "./lossy-options.ts";
 export { Tensor } from "./methods.ts";
+export { pageFile, type SpillFile } from "./page-file.ts";
 export { plan } from "./plan.ts";

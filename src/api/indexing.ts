@@ -29,27 +29,55 @@ export function take(x: Tensor, indices: Tensor, axis = 0): Tensor {
   return applyOp(ops.take, [x, indices], { axis: normalAxis("take", axis, x), outside: "nan" });
 }
 
-/** One element along an axis for each index: y[a, i, b] = x[a, indices[a, i, b], b]. Out of range gives NaN. */
+/**
+ * One element along an axis for each index: y[a, i, b] = x[a, indices[a, i, b], b]. Out of range gives NaN.
+ *
+ * @example
+ * import { gather, tensor } from "tidemark";
+ *
+ * console.log(gather(tensor([[1, 2], [3, 4], [5, 6]]), tensor([[2, 0]], { dtype: "i32" })).toArray()); // → [[5, 2]]
+ */
 export function gather(x: Tensor, indices: Tensor, axis = 0): Tensor {
   requireTensor("gather", "indices", indices, ONE_ROW);
   return applyOp(ops.gather, [x, indices], { axis: normalAxis("gather", axis, x), outside: "nan" });
 }
 
-/** x with rows of `updates` added at row numbers `indices`; repeated numbers add up, those out of range are dropped. */
+/**
+ * x with rows of `updates` added at row numbers `indices`; repeated numbers add up, those out of range are dropped.
+ *
+ * @example
+ * import { scatterAdd, tensor, zeros } from "tidemark";
+ *
+ * console.log(scatterAdd(zeros([3]), tensor([0, 2, 0], { dtype: "i32" }), tensor([1, 2, 3])).toArray()); // → [4, 0, 2]
+ */
 export function scatterAdd(x: Tensor, indices: Tensor, updates: Tensor, axis = 0): Tensor {
   requireTensor("scatterAdd", "indices", indices, ONE_ROW);
   requireTensor("scatterAdd", "updates", updates);
   return applyOp(ops.scatterAdd, [x, indices, updates], { axis: normalAxis("scatterAdd", axis, x) });
 }
 
-/** x with single elements added: the counterpart of gather. */
+/**
+ * x with single elements added: the counterpart of gather.
+ *
+ * @example
+ * import { ones, scatterAddAlong, tensor, zeros } from "tidemark";
+ *
+ * console.log(scatterAddAlong(zeros([2, 2]), tensor([[0, 0], [1, 1]], { dtype: "i32" }), ones([2, 2])).toArray()); // → [[1, 1], [1, 1]]
+ */
 export function scatterAddAlong(x: Tensor, indices: Tensor, updates: Tensor, axis = 0): Tensor {
   requireTensor("scatterAddAlong", "indices", indices, ONE_ROW);
   requireTensor("scatterAddAlong", "updates", updates);
   return applyOp(ops.scatterAddAlong, [x, indices, updates], { axis: normalAxis("scatterAddAlong", axis, x) });
 }
 
-/** One along a new last axis at the position each index names, zero elsewhere. */
+/**
+ * One along a new last axis at the position each index names, zero elsewhere.
+ *
+ * @example
+ * import { oneHot, tensor } from "tidemark";
+ *
+ * console.log(oneHot(tensor([2, 0], { dtype: "i32" }), 3).toArray()); // → [[0, 0, 1], [1, 0, 0]]
+ */
 export function oneHot(indices: Tensor, classes: number, type?: TypeOption): Tensor {
   return cast(oneHotMask(indices, classes), requireTypeOption("oneHot", type, "f32"));
 }
@@ -89,19 +117,40 @@ function startsOf(name: string, x: Tensor, starts: Starts): Tensor {
   );
 }
 
-/** A window of fixed sizes at a start known at run time; the start is moved so that the window fits. */
+/**
+ * A window of fixed sizes at a start known at run time; the start is moved so that the window fits.
+ *
+ * @example
+ * import { dynamicSlice, tensor } from "tidemark";
+ *
+ * console.log(dynamicSlice(tensor([1, 2, 3, 4]), [tensor(1, { dtype: "i32" })], [2]).toArray()); // → [2, 3]
+ */
 export function dynamicSlice(x: Tensor, starts: Starts, sizes: readonly number[]): Tensor {
   requireArray("dynamicSlice", "sizes", sizes, "dynamicSlice(x, [0, 0], [1, 3])");
   return applyOp(dynamic.dynamicSlice, [x, startsOf("dynamicSlice", x, starts)], { sizes });
 }
 
-/** x with a window overwritten; updates happen in place when x is not needed any more. */
+/**
+ * x with a window overwritten; updates happen in place when x is not needed any more.
+ *
+ * @example
+ * import { dynamicUpdate, tensor } from "tidemark";
+ *
+ * console.log(dynamicUpdate(tensor([1, 2, 3, 4]), tensor([8, 9]), [tensor(1, { dtype: "i32" })]).toArray()); // → [1, 8, 9, 4]
+ */
 export function dynamicUpdate(x: Tensor, update: Tensor, starts: Starts): Tensor {
   requireTensor("dynamicUpdate", "update", update);
   return applyOp(dynamic.dynamicUpdate, [x, update, startsOf("dynamicUpdate", x, starts)], {});
 }
 
-/** The main diagonal over two axes, as a new last axis; of unequal extents the smaller one is its length. */
+/**
+ * The main diagonal over two axes, as a new last axis; of unequal extents the smaller one is its length.
+ *
+ * @example
+ * import { diagonal, tensor } from "tidemark";
+ *
+ * console.log(diagonal(tensor([[1, 2], [3, 4]])).toArray()); // → [1, 4]
+ */
 export function diagonal(x: Tensor, axis1 = -2, axis2 = -1): Tensor {
   const [p, q] = [normalAxis("diagonal", axis1, x), normalAxis("diagonal", axis2, x)];
   if (p === q) fail("InvalidAxis", `diagonal: axis ${p} of ${typeText(x)} twice`, "a diagonal is over two axes");

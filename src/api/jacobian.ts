@@ -31,6 +31,7 @@ import { activeParams, type Bound, bind, grad, positions, requireFloatLeaves } f
 import { installLoops } from "./host.ts";
 import type { WithLeaves } from "./tree.ts";
 
+/** Options of {@link jacobian} and {@link hessian}. */
 export interface MatrixOptions {
   /** The argument to differentiate; the first one by default. */
   readonly argnums?: number;

@@ -34,7 +34,14 @@ export function concat(tensors: readonly Tensor[], axis = 0): Tensor {
     : applyOp(ops.concat, tensors, { axis: normalAxis("concat", axis, first) });
 }
 
-/** Tensors of one shape along a new axis. */
+/**
+ * Tensors of one shape along a new axis.
+ *
+ * @example
+ * import { stack, tensor } from "tidemark";
+ *
+ * console.log(stack([tensor([1, 2]), tensor([3, 4])]).toArray()); // → [[1, 2], [3, 4]]
+ */
 export function stack(tensors: readonly Tensor[], axis = 0): Tensor {
   const first = firstOf("stack", tensors);
   const other = tensors.find((x) => !sameShape(x.shape, first.shape));
@@ -55,7 +62,14 @@ export function stack(tensors: readonly Tensor[], axis = 0): Tensor {
 const equalParts = (extent: number, parts: number): readonly number[] =>
   Number.isInteger(parts) && parts > 0 ? new Array<number>(parts).fill(extent / parts) : [-1];
 
-/** Cut along an axis into equal parts, or into parts of the given extents. */
+/**
+ * Cut along an axis into equal parts, or into parts of the given extents.
+ *
+ * @example
+ * import { split, tensor } from "tidemark";
+ *
+ * console.log(split(tensor([1, 2, 3, 4]), [1, 3]).map((part) => part.toArray())); // → [[1], [2, 3, 4]]
+ */
 export function split(x: Tensor, parts: number | readonly number[], axis = 0): readonly Tensor[] {
   const along = normalAxis("split", axis, x);
   const extent = at(x.shape, along);
@@ -79,7 +93,14 @@ export function split(x: Tensor, parts: number | readonly number[], axis = 0): r
   });
 }
 
-/** The whole tensor, `counts` times along each axis; counts for missing axes in front are allowed. */
+/**
+ * The whole tensor, `counts` times along each axis; counts for missing axes in front are allowed.
+ *
+ * @example
+ * import { tensor, tile } from "tidemark";
+ *
+ * console.log(tile(tensor([1, 2]), [2]).toArray()); // → [1, 2, 1, 2]
+ */
 export function tile(x: Tensor, counts: readonly number[]): Tensor {
   requireTensor("tile", "x", x);
   requireArray("tile", "counts", counts, "x.tile([2, 1])");
@@ -106,7 +127,14 @@ export function tile(x: Tensor, counts: readonly number[]): Tensor {
   );
 }
 
-/** Every element `count` times in a row along an axis. */
+/**
+ * Every element `count` times in a row along an axis.
+ *
+ * @example
+ * import { repeat, tensor } from "tidemark";
+ *
+ * console.log(repeat(tensor([1, 2]), 2).toArray()); // → [1, 1, 2, 2]
+ */
 export function repeat(x: Tensor, count: number, axis = 0): Tensor {
   if (!Number.isInteger(count) || count < 0)
     fail("InvalidArgument", `repeat: count ${count}`, "a count is a whole number ≥ 0");

@@ -24,11 +24,13 @@ import { matmul } from "./linear.ts";
 import { broadcastShapes, broadcastToShape, requireFloat } from "./operands.ts";
 import { reshape, slice, swapAxes } from "./shape.ts";
 
+/** Options of `linalg.cholesky`. */
 export interface CholeskyOptions {
   /** The upper factor, lᵀ. Default: false. */
   readonly upper?: boolean;
 }
 
+/** Options of `linalg.solveTriangular`. */
 export interface SolveTriangularOptions {
   /** The upper triangle of `a` is meant. Default: the lower. */
   readonly upper?: boolean;
@@ -38,6 +40,7 @@ export interface SolveTriangularOptions {
   readonly unitriangular?: boolean;
 }
 
+/** Options of `linalg.pinv`. */
 export interface PinvOptions {
   /** Singular values up to this part of the largest count as zero. Default: the larger side times the distance from 1 to the next number. */
   readonly rtol?: number;
@@ -172,13 +175,27 @@ export function solve(a: Tensor, b: Tensor): Tensor {
   return asFunction("solve", () => formed(applyOp(solveOp, [right, left], { transposed: false })));
 }
 
-/** The inverse of square matrices; infinities and NaN where there is none. To solve equations, `solve` is faster and more exact. */
+/**
+ * The inverse of square matrices; infinities and NaN where there is none. To solve equations, `solve` is faster and more exact.
+ *
+ * @example
+ * import { linalg, tensor } from "tidemark";
+ *
+ * console.log(linalg.inv(tensor([[2, 0], [0, 4]])).toArray()); // → [[0.5, 0], [0, 0.25]]
+ */
 export function inv(a: Tensor): Tensor {
   requireSquare("inv", a);
   return applyOp(inverse, [a], {});
 }
 
-/** The determinant of square matrices. Its derivative is NaN where it is zero. */
+/**
+ * The determinant of square matrices. Its derivative is NaN where it is zero.
+ *
+ * @example
+ * import { linalg, tensor } from "tidemark";
+ *
+ * console.log(linalg.det(tensor([[2, 0], [0, 4]])).item()); // → 8
+ */
 export function det(a: Tensor): Tensor {
   requireSquare("det", a);
   return asFunction("det", () =>
@@ -245,7 +262,14 @@ export function eigh(a: Tensor): Eigh {
   });
 }
 
-/** The eigenvalues that `eigh` gives, without eigenvectors. A derivative computes those. */
+/**
+ * The eigenvalues that `eigh` gives, without eigenvectors. A derivative computes those.
+ *
+ * @example
+ * import { linalg, tensor } from "tidemark";
+ *
+ * console.log(linalg.eigvalsh(tensor([[2, 0], [0, 4]])).toArray()); // → [2, 4]
+ */
 export function eigvalsh(a: Tensor): Tensor {
   requireSquare("eigvalsh", a);
   return asFunction("eigvalsh", () => onlyRow(applyOp(eighOp, [symmetric(a)], { vectors: false })));
@@ -273,7 +297,14 @@ export function svd(a: Tensor): Svd {
   });
 }
 
-/** The singular values that `svd` gives, without vectors. A derivative computes those. */
+/**
+ * The singular values that `svd` gives, without vectors. A derivative computes those.
+ *
+ * @example
+ * import { linalg, tensor } from "tidemark";
+ *
+ * console.log(linalg.svdvals(tensor([[2, 0], [0, 4]])).toArray()); // → [4, 2]
+ */
 export function svdvals(a: Tensor): Tensor {
   requireMatrices("svdvals", "a", a);
   const isWide = at(a.shape, a.rank - 2) < at(a.shape, a.rank - 1);

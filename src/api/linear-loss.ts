@@ -30,31 +30,19 @@ import { agreed } from "../trace/weak.ts";
 import { FULL } from "./autocast-mode.ts";
 import { scan } from "./control.ts";
 import { checkpoint, customJvp } from "./custom.ts";
-import {
-  add,
-  cast,
-  div,
-  exp,
-  greaterEqual,
-  less,
-  log,
-  logicalAnd,
-  mul,
-  notEqual,
-  square,
-  sub,
-  where,
-} from "./elementwise.ts";
+import { add, cast, div, greaterEqual, less, logicalAnd, mul, notEqual, square, sub, where } from "./elementwise.ts";
 import { likeGiven, wide } from "./full-precision.ts";
 import { gather, oneHotMask } from "./indexing.ts";
 import { concat } from "./join.ts";
 import { matmul } from "./linear.ts";
 import { shiftOf } from "./log-sum.ts";
+import { exp, log } from "./math.ts";
 import { fullOf, requireFloat } from "./operands.ts";
 import { sum } from "./reduce.ts";
 import { type LossOptions, requireReduction } from "./reduction.ts";
 import { expandDims, reshape, slice } from "./shape.ts";
 
+/** Options of {@link linearCrossEntropy}. */
 export interface LinearCrossEntropyOptions extends LossOptions {
   /** Added to the logits, [classes]. */
   readonly bias?: Tensor;

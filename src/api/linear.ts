@@ -9,6 +9,7 @@ import { autocastMode, FULL, isHalf } from "./autocast-mode.ts";
 import { broadcastShapes, broadcastToShape, fromRows, isRows, type NestedRows } from "./operands.ts";
 import { reshape } from "./shape.ts";
 
+/** Options of {@link matmul}. */
 export interface MatmulOptions {
   /** Read the left side with its last two axes swapped. */
   readonly ta?: boolean;
@@ -95,13 +96,27 @@ function product(left: Tensor, right: Tensor, flags: Flags): Tensor {
   return applyOp(ops.matmul, [wide(left), wide(right)], flags);
 }
 
-/** Σ a·b over all elements of two vectors. */
+/**
+ * Σ a·b over all elements of two vectors.
+ *
+ * @example
+ * import { dot, tensor } from "tidemark";
+ *
+ * console.log(dot(tensor([1, 2, 3]), tensor([4, 5, 6])).item()); // → 32
+ */
 export function dot(a: Tensor, b: Tensor): Tensor {
   requireVectors("dot", a, b, "use matmul");
   return matmul(a, b);
 }
 
-/** a[i] · b[j] of two vectors. */
+/**
+ * a[i] · b[j] of two vectors.
+ *
+ * @example
+ * import { outer, tensor } from "tidemark";
+ *
+ * console.log(outer(tensor([1, 2]), tensor([3, 4])).toArray()); // → [[3, 4], [6, 8]]
+ */
 export function outer(a: Tensor, b: Tensor): Tensor {
   requireVectors("outer", a, b, "use reshape");
   return matmul(reshape(a, [-1, 1]), reshape(b, [1, -1]));

@@ -6,8 +6,9 @@ import { type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { asFunction } from "../trace/trace.ts";
 import { customJvp } from "./custom.ts";
-import { add, div, equal, exp, log, mul, stopGradient, sub, where } from "./elementwise.ts";
+import { add, div, equal, mul, stopGradient, sub, where } from "./elementwise.ts";
 import { inFull } from "./full-precision.ts";
+import { exp, log } from "./math.ts";
 import { type Axes, fullOf, normalAxes, requireFloat } from "./operands.ts";
 import { max, type ReduceOptions, sum } from "./reduce.ts";
 import { reshape } from "./shape.ts";
@@ -51,6 +52,11 @@ function expected(x: Tensor, t: Tensor, axes: Axes | undefined, options: ReduceO
  *
  * Its derivative is Σ softmax(x) · t, so all that a backward pass keeps is x or, where it is computed anyway, softmax(x):
  * not the shifted exponentials in between.
+ *
+ * @example
+ * import { logsumexp, tensor } from "tidemark";
+ *
+ * console.log(logsumexp(tensor([1000, 1000])).item()); // → 1000.69
  */
 export function logsumexp(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   requireFloat("logsumexp", x);

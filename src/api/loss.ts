@@ -13,23 +13,19 @@ import {
   add,
   div,
   equal,
-  exp,
   greaterEqual,
   less,
-  log,
-  log1p,
   logicalAnd,
   mul,
   neg,
   notEqual,
-  relu,
-  sigmoid,
   square,
   sub,
   where,
 } from "./elementwise.ts";
 import { likeGiven, wide } from "./full-precision.ts";
 import { gather, oneHotMask } from "./indexing.ts";
+import { exp, log, log1p, relu, sigmoid } from "./math.ts";
 import { logSoftmax } from "./normalize.ts";
 import { fullOf, operands, requireFloat } from "./operands.ts";
 import { sum } from "./reduce.ts";
@@ -47,6 +43,7 @@ export type { LossOptions, Reduction };
 
 const REDUCTION_ONLY: OptionKinds<LossOptions> = { reduction: "anything" };
 
+/** Options of losses over classes, such as {@link nll}. */
 export interface ClassLossOptions extends LossOptions {
   /** What classes count, [classes]; a mean is divided by the sum of the weights of the targets. */
   readonly weight?: Tensor;
@@ -54,6 +51,7 @@ export interface ClassLossOptions extends LossOptions {
   readonly ignoreIndex?: number;
 }
 
+/** Options of {@link crossEntropy}. */
 export interface CrossEntropyOptions extends ClassLossOptions {
   /** The part of every target that is spread evenly over all classes, from 0 to 1. */
   readonly labelSmoothing?: number;
@@ -215,6 +213,7 @@ export function nll(logProbabilities: Tensor, targets: Tensor, options: ClassLos
   return asFunction("nll", () => reduced(known(classLosses(given.scores, given), given)));
 }
 
+/** Options of {@link binaryCrossEntropyWithLogits}. */
 export interface BinaryCrossEntropyOptions extends LossOptions {
   /** What targets of one count, beside those of zero; broadcasts to the logits. */
   readonly posWeight?: Tensor;
@@ -270,6 +269,7 @@ export function binaryCrossEntropyWithLogits(
   return asFunction(name, () => reduced(losses(x, z, weights)));
 }
 
+/** Options of {@link klDivergence}. */
 export interface KlDivergenceOptions extends LossOptions {
   /** Targets are logarithms of probabilities. */
   readonly logTarget?: boolean;
@@ -302,7 +302,14 @@ export function klDivergence(logProbabilities: Tensor, targets: Tensor, options:
   });
 }
 
-/** Squared differences. */
+/**
+ * Squared differences.
+ *
+ * @example
+ * import { mse, tensor } from "tidemark";
+ *
+ * console.log(mse(tensor([1, 2]), tensor([1, 4])).item()); // → 2
+ */
 export function mse(prediction: Tensor, target: Tensor, options: LossOptions = {}): Tensor {
   requireOptions("mse", options, REDUCTION_ONLY);
   const reduced = reductionOf("mse", options);

@@ -5,6 +5,7 @@ import { describe, fail, requireOptions } from "../trace/arguments.ts";
 /** Bits of a number that is kept for the backward pass. */
 export type ResidualBits = 1 | 2 | 4 | 8;
 
+/** What may be rounded between the forward and the backward pass (`lossy` of {@link compile}). */
 export interface LossyOptions {
   /**
    * Bits that values kept for the backward pass may take. `linear`: those that every gradient is linear in, the operands of products for

@@ -39,7 +39,15 @@ export function toMessage<T extends Tree>(tree: T): { message: TreeMessage<T>; t
   return { message: { tidemark: "tree", structure: def, tensors }, transfer };
 }
 
-/** The tree that a message holds. Its arrays become the tensors'. */
+/**
+ * The tree that a message holds. Its arrays become the tensors'.
+ *
+ * @example
+ * import { fromMessage, tensor, toMessage } from "tidemark";
+ *
+ * const { message } = toMessage({ w: tensor([1, 2]) });
+ * console.log(fromMessage(message).w.toArray()); // → [1, 2]
+ */
 export function fromMessage<T extends Tree>(message: TreeMessage<T>): T {
   const { tidemark, structure, tensors } = (message ?? {}) as Partial<TreeMessage<T>>;
   if (tidemark !== "tree" || !structure || !Array.isArray(tensors) || leafCount(structure) !== tensors.length) {

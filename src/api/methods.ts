@@ -25,6 +25,7 @@ import { repeat, split, tile } from "./join.ts";
 import * as linear from "./linear.ts";
 import { logsumexp } from "./log-sum.ts";
 import { crossEntropy, mse } from "./loss.ts";
+import * as math from "./math.ts";
 import { missingMethods } from "./method-hints.ts";
 import * as mutation from "./mutation.ts";
 import * as normalize from "./normalize.ts";
@@ -44,6 +45,7 @@ const single = {
 
 const families = [
   elementwise,
+  math,
   activations,
   aliases,
   arithmetic,
@@ -64,6 +66,7 @@ type Method<F> = F extends (x: Tensor, ...rest: infer Rest) => infer R ? (...res
 type MethodsOf<M> = { readonly [K in keyof M]: Method<M[K]> };
 
 type AllMethods = MethodsOf<typeof elementwise> &
+  MethodsOf<typeof math> &
   MethodsOf<typeof activations> &
   MethodsOf<typeof aliases> &
   MethodsOf<typeof arithmetic> &

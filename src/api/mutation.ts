@@ -24,6 +24,13 @@ import { type Range, reshape, slice } from "./shape.ts";
  * Where to change a tensor: a row by its number (negative ones count from the end), ranges along the first axes as in
  * `slice`, or row numbers that are data: an i32 tensor. Of the latter, those out of range, negative ones too, change
  * nothing.
+ *
+ * @example
+ * import { compile, type Place, type Tensor, zeros } from "tidemark";
+ *
+ * const place: Place = [[1, 3]];
+ * const fill = compile((x: Tensor) => x.copy().setAt(place, 1));
+ * console.log(fill(zeros([4])).toArray()); // → [0, 1, 1, 0]
  */
 export type Place = number | readonly Range[] | Tensor;
 
@@ -43,11 +50,13 @@ function writable(name: string, x: Tensor): Trace {
   if (numberOf(x)) fail("SideEffect", `${name}: ${describe(x)} cannot be changed`, "change a copy: x.copy()");
   const { traced } = x;
   if (traced?.trace !== trace || rootOf(traced.cell).origin === "captured") {
-    return fail(
-      "SideEffect",
-      `${name}: ${type} is defined outside of the traced function and cannot be changed inside it`,
-      "pass it as an argument and return it, or change a copy: x.copy()",
-    );
+    const [around, help] = trace.hasValues
+      ? ["the tape and cannot be changed on it", "change a copy, x.copy(), and return it from the tape"]
+      : [
+          "the traced function and cannot be changed inside it",
+          "pass it as an argument and return it, or change a copy: x.copy()",
+        ];
+    return fail("SideEffect", `${name}: ${type} is defined outside of ${around}`, help);
   }
   if (isRepeated(traced.cell)) {
     const help = "change the tensor before it is broadcast, or a copy: x.copy()";

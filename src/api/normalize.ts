@@ -27,7 +27,14 @@ export function softmax(x: Tensor, axis = -1): Tensor {
   return asFunction("softmax", () => inFull(x, (v) => probabilities(v, along)));
 }
 
-/** log softmax along an axis, the last by default. */
+/**
+ * log softmax along an axis, the last by default.
+ *
+ * @example
+ * import { logSoftmax, tensor } from "tidemark";
+ *
+ * console.log(logSoftmax(tensor([1, 1])).toArray()); // → [-0.693147, -0.693147]
+ */
 export function logSoftmax(x: Tensor, axis = -1): Tensor {
   requireFloat("logSoftmax", x);
   const along = normalAxis("logSoftmax", axis, x);
@@ -95,6 +102,7 @@ function scaledToUnit(x: Tensor, axes: Axes, eps: number, centred: boolean): Ten
 
 const standardized = (x: Tensor, axes: Axes, eps: number): Tensor => scaledToUnit(x, axes, eps, true);
 
+/** Options of {@link layerNorm} and {@link rmsNorm}. */
 export interface LayerNormOptions extends AffineOptions {
   /** The axes to normalise over; the last by default. */
   readonly axes?: Axes;
@@ -120,7 +128,14 @@ export function layerNorm(x: Tensor, options: LayerNormOptions = {}): Tensor {
   );
 }
 
-/** x divided by its root mean square over the last axis, then scaled. */
+/**
+ * x divided by its root mean square over the last axis, then scaled.
+ *
+ * @example
+ * import { rmsNorm, tensor } from "tidemark";
+ *
+ * console.log(rmsNorm(tensor([3, 4])).toArray()); // → [0.848528, 1.13137]
+ */
 export function rmsNorm(x: Tensor, options: LayerNormOptions = {}): Tensor {
   requireFloat("rmsNorm", x);
   requireOptions("rmsNorm", options, LAYER_NORM);
@@ -135,12 +150,14 @@ const perChannel = (v: Tensor, x: Tensor): Tensor => reshape(v, [-1, ...x.shape.
 
 const perChannelOrNone = (v: Tensor | undefined, x: Tensor): Tensor | undefined => v && perChannel(wide(v), x);
 
+/** Options of {@link batchNorm}. */
 export interface BatchNormOptions extends AffineOptions {
   /** Statistics to use in place of the batch's own, one number for each channel: for inference. */
   readonly mean?: Tensor;
   readonly variance?: Tensor;
 }
 
+/** What {@link batchNorm} returns. */
 export interface BatchNormResult {
   readonly y: Tensor;
   /** Statistics of this batch, for running averages. */
@@ -150,7 +167,16 @@ export interface BatchNormResult {
 
 const BATCH_NORM: OptionKinds<BatchNormOptions> = { ...AFFINE, mean: "a tensor", variance: "a tensor" };
 
-/** Zero mean and unit variance for each channel of [batch, channels, …space] over all other axes. */
+/**
+ * Zero mean and unit variance for each channel of [batch, channels, …space] over all other axes.
+ *
+ * @example
+ * import { batchNorm, random } from "tidemark";
+ *
+ * const x = random.normal(random.key(0), [8, 3, 4, 4]);
+ * const { y, mean } = batchNorm(x);
+ * console.log(y.shape, mean.shape); // → [8, 3, 4, 4] [3]
+ */
 export function batchNorm(images: Tensor, options: BatchNormOptions = {}): BatchNormResult {
   requireFloat("batchNorm", images);
   requireOptions("batchNorm", options, BATCH_NORM);
@@ -186,7 +212,14 @@ export function batchNorm(images: Tensor, options: BatchNormOptions = {}): Batch
   });
 }
 
-/** Zero mean and unit variance over groups of channels of [batch, channels, …space], then scale and offset by channel. */
+/**
+ * Zero mean and unit variance over groups of channels of [batch, channels, …space], then scale and offset by channel.
+ *
+ * @example
+ * import { groupNorm, tensor } from "tidemark";
+ *
+ * console.log(groupNorm(tensor([[1, 3, 10, 30]]), 2).toArray()); // → [[-0.999995, 0.999995, -1, 1]]
+ */
 export function groupNorm(x: Tensor, groups: number, options: AffineOptions = {}): Tensor {
   requireFloat("groupNorm", x);
   requireOptions("groupNorm", options, AFFINE);

@@ -41,7 +41,15 @@ export function loadNpy(file: Uint8Array | ArrayBuffer): Tensor {
   return tensorFrom(parseNpy("the file", bytesFrom("loadNpy", file)));
 }
 
-/** A tensor as an `.npy` file. */
+/**
+ * A tensor as an `.npy` file.
+ *
+ * @example
+ * import { loadNpy, saveNpy, tensor } from "tidemark";
+ *
+ * const bytes = saveNpy(tensor([1, 2]));
+ * console.log(loadNpy(bytes).toArray()); // → [1, 2]
+ */
 export function saveNpy(x: Tensor): Uint8Array {
   if (!(x instanceof Tensor)) fail("InvalidArgument", "saveNpy: takes a tensor", "saveNpz takes a tree of tensors");
   return writeNpy({ dtype: x.dtype, shape: x.shape, elements: x.data() });
@@ -68,7 +76,15 @@ export function loadNpz(file: Uint8Array | ArrayBuffer, like?: Tree, options: Lo
   return placed(tensors, like, options);
 }
 
-/** A tree of tensors as an `.npz` file, uncompressed as `numpy.savez` writes it. */
+/**
+ * A tree of tensors as an `.npz` file, uncompressed as `numpy.savez` writes it.
+ *
+ * @example
+ * import { loadNpz, saveNpz, tensor } from "tidemark";
+ *
+ * const bytes = saveNpz({ w: tensor([1, 2]) });
+ * console.log(loadNpz(bytes).w?.toArray()); // → [1, 2]
+ */
 export function saveNpz(tree: Tree): Uint8Array {
   const parts = namedTensors("saveNpz", tree, {}).map(({ name, tensor }) => {
     return { name: `${name}${SUFFIX}`, bytes: saveNpy(tensor) };

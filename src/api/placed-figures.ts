@@ -2,11 +2,19 @@
 import { isTransfer } from "../codegen/placed.ts";
 import type { ChosenProgram } from "../compiler/stored.ts";
 import { graphCost } from "../ops/control.ts";
+import type { Plan } from "../plan/problem.ts";
 import { roundedReports } from "../plan/rounded.ts";
 import type { PlanInfo } from "./plan-info.ts";
 
 /** What a placed program says of itself, in numbers and words alone. @internal */
 export type PlacedFigures = Omit<PlanInfo, "graph" | "plan" | "target" | "targetNote" | "paths" | "traceMs">;
+
+/** Bytes that stay between runs, in the arena or beside it. */
+const persistentBytes = ({ problem }: Plan, inArena: boolean): number =>
+  problem.buffers.reduce(
+    (sum, { kind, space, bytes }) => sum + (kind === "persistent" && (space === 0) === inArena ? bytes : 0),
+    0,
+  );
 
 /** @internal */
 export function placedFigures(placed: ChosenProgram): PlacedFigures {
@@ -21,7 +29,8 @@ export function placedFigures(placed: ChosenProgram): PlacedFigures {
     gap: placed.proof?.gap ?? null,
     proven: placed.proof?.proven ?? false,
     lowerBoundBytes: plan.bound.bytes,
-    persistentBytes: plan.problem.buffers.reduce((sum, b) => sum + (b.kind === "persistent" ? b.bytes : 0), 0),
+    persistentBytes: persistentBytes(plan, true),
+    spillPersistentBytes: persistentBytes(plan, false),
     lossy: roundedReports(graph),
     flops: graphCost(graph).flops,
     kernelCalls: placed.kernels.filter((step) => !isTransfer(step)).length,

@@ -33,7 +33,9 @@ export interface PlanInfo {
   /** Whether the solver showed that no plan costs less; false where none was asked. */
   readonly proven: boolean;
   readonly lowerBoundBytes: number;
+  /** Of the arena, what stays there between calls; and of the file (`spill`). */
   readonly persistentBytes: number;
+  readonly spillPersistentBytes: number;
   /** Where each parameter of the graph comes from: `state.params.w0` of the arguments, or `captured[0]`. */
   readonly paths: readonly string[];
   /** Values that the backward pass reads rounded, under `lossy`. */

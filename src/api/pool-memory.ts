@@ -39,6 +39,10 @@ export class PoolMemory {
     this.pool = new Pool({
       name,
       reserve: (bytes) => this.#memory.reserve(TABLE_BYTES + bytes + SLACK_BYTES),
+      move: (from, to, bytes) => {
+        const start = TABLE_BYTES + from;
+        this.#elements("u8", start + bytes).copyWithin(TABLE_BYTES + to, start, start + bytes);
+      },
     });
   }
 

@@ -13,6 +13,7 @@ import { max, sum } from "./reduce.ts";
 import { slice } from "./shape.ts";
 import { type Padding, type PerAxis, paddingOf, perAxis, type SpatialFunction } from "./window.ts";
 
+/** Options of pooling. */
 export interface PoolOptions {
   /** Distance between windows; the window itself by default, so that they tile. */
   readonly stride?: PerAxis;
@@ -73,7 +74,14 @@ function avgPool(of: SpatialFunction, x: Tensor, window: PerAxis, options: PoolO
   return div(total, sum(windows(of, one, { ...options, window }, 0), last(axes)));
 }
 
-/** The largest of each window along the last axis. */
+/**
+ * The largest of each window along the last axis.
+ *
+ * @example
+ * import { maxPool1d, tensor } from "tidemark";
+ *
+ * console.log(maxPool1d(tensor([[[1, 3, 5, 2]]]), 2).toArray()); // → [[[3, 5]]]
+ */
 export function maxPool1d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
   return asFunction("maxPool1d", () => maxPool({ name: "maxPool1d", axes: 1 }, x, window, options));
 }
@@ -91,22 +99,53 @@ export function maxPool2d(x: Tensor, window: PerAxis, options: PoolOptions = {})
   return asFunction("maxPool2d", () => maxPool({ name: "maxPool2d", axes: 2 }, x, window, options));
 }
 
-/** The mean of each window along the last axis; padding is not counted. */
+/**
+ * The mean of each window along the last axis; padding is not counted.
+ *
+ * @example
+ * import { avgPool1d, tensor } from "tidemark";
+ *
+ * const x = tensor([[[1, 3, 5, 7]]]);
+ * console.log(avgPool1d(x, 2).toArray()); // → [[[2, 6]]]
+ */
 export function avgPool1d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
   return asFunction("avgPool1d", () => avgPool({ name: "avgPool1d", axes: 1 }, x, window, options));
 }
 
-/** The mean of each window over the last two axes; padding is not counted. */
+/**
+ * The mean of each window over the last two axes; padding is not counted.
+ *
+ * @example
+ * import { arange, avgPool2d } from "tidemark";
+ *
+ * const x = arange(16, { dtype: "f32" }).reshape([1, 1, 4, 4]);
+ * console.log(avgPool2d(x, 2).toArray()); // → [[[[2.5, 4.5], [10.5, 12.5]]]]
+ */
 export function avgPool2d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
   return asFunction("avgPool2d", () => avgPool({ name: "avgPool2d", axes: 2 }, x, window, options));
 }
 
-/** The largest of each window over the last three axes. */
+/**
+ * The largest of each window over the last three axes.
+ *
+ * @example
+ * import { arange, maxPool3d } from "tidemark";
+ *
+ * console.log(maxPool3d(arange(8, { dtype: "f32" }).reshape([1, 1, 2, 2, 2]), 2).toArray()); // → [[[[[7]]]]]
+ */
 export function maxPool3d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
   return asFunction("maxPool3d", () => maxPool({ name: "maxPool3d", axes: 3 }, x, window, options));
 }
 
-/** The mean of each window over the last three axes; padding is not counted. */
+/**
+ * The mean of each window over the last three axes; padding is not counted.
+ *
+ * @example
+ * import { arange, avgPool3d } from "tidemark";
+ *
+ * const x = arange(8, { dtype: "f32" }).reshape([1, 1, 2, 2, 2]);
+ * console.log(avgPool3d(x, 2).toArray()); // → [[[[[3.5]]]]]
+ */
 export function avgPool3d(x: Tensor, window: PerAxis, options: PoolOptions = {}): Tensor {
   return asFunction("avgPool3d", () => avgPool({ name: "avgPool3d", axes: 3 }, x, window, options));
 }

@@ -2,11 +2,12 @@
  * @file A compiled program and its arguments: writes what is not there yet, runs, hands out results. Donated arguments
  * that are already in their slot are not touched; results that replace them stay in the arena.
  */
-import { at } from "../base/invariant.ts";
+import { at, invariant } from "../base/invariant.ts";
 import type { PlanningHost } from "../compiler/host.ts";
 import type { PlanRequest } from "../compiler/request.ts";
 import type { ChosenProgram } from "../compiler/stored.ts";
 import { byteLength, type TensorType } from "../ir/type.ts";
+import { paramsElsewhere } from "../plan/space.ts";
 import { untouchedParams } from "../plan/untouched.ts";
 import { Arena, type Tenant } from "../runtime/arena.ts";
 import { runChecked } from "../runtime/check-nan.ts";
@@ -35,6 +36,9 @@ export interface ProgramPlaces {
   readonly params: readonly number[];
   readonly results: readonly number[];
   readonly arenaBytes: number;
+  /** Parameters that stay in the machine's file, at addresses of it, and its bytes; default: none. */
+  readonly inFile?: readonly number[];
+  readonly fileBytes?: number;
   /** Parameters whose elements are still there after a run (plan/untouched.ts). */
   readonly untouched: readonly number[];
 }
@@ -48,10 +52,11 @@ export interface LoadedCode {
   readonly watched?: Executable | null;
 }
 
-/** A value of the program that goes in or comes out. */
+/** A value of the program that goes in or comes out, and whose memory it is in. */
 interface Place {
   readonly type: TensorType;
   readonly address: number;
+  readonly arena: Arena;
 }
 
 /** Ready to run. What it was made from is not kept: graph and plan may take as much as a small arena. */
@@ -62,7 +67,8 @@ export class LoadedProgram {
   readonly #results: readonly Place[];
   readonly #donated: ReadonlyMap<number, number>;
   readonly #replaces: ReadonlyMap<number, number>;
-  readonly #tenant: Tenant;
+  /** What it leaves in the arena, and in the file beside it. */
+  readonly #tenants: readonly (readonly [Arena, Tenant])[];
   readonly #firstCapture: number;
   readonly #machine: Machine;
   /** To look for NaN. */
@@ -79,18 +85,31 @@ export class LoadedProgram {
     this.#machine = machine;
     this.#watched = watched ?? null;
     this.arena = arena ?? new Arena(machine.memory);
-    this.#params = graph.params.map(({ type }, i) => ({ type, address: at(places.params, i) }));
-    this.#results = graph.results.map(({ type }, i) => ({ type, address: at(places.results, i) }));
+    const { inFile = [], fileBytes = 0 } = places;
+    const file = inFile.length > 0 && machine.file ? this.arena.inFile(machine.file) : null;
+    const elsewhere = new Set(inFile);
+    this.#params = graph.params.map(({ type }, i): Place => {
+      const own = elsewhere.has(i) ? file : this.arena;
+      invariant(own, () => `parameter ${i} is in a file that is not there`);
+      return { type, address: at(places.params, i), arena: own };
+    });
+    this.#results = graph.results.map(({ type }, i) => ({ type, address: at(places.results, i), arena: this.arena }));
     const slots = [...persistent].map((i) => at(this.#params, i));
-    const sizes = slots.map(({ type, address }) => [address, byteLength(type)] as const);
-    // One without elements has the address of its neighbour.
     for (const param of places.untouched) if (param < firstCapture) this.#given.set(param, null);
-    this.#tenant = { slots: new Map(sizes.filter(([, bytes]) => bytes > 0)), height: places.arenaBytes };
+    const tenantOf = (own: Arena, height: number): readonly [Arena, Tenant] => {
+      const sizes = slots
+        .filter((slot) => slot.arena === own)
+        .map((slot) => [slot.address, byteLength(slot.type)] as const);
+      // One without elements has the address of its neighbour.
+      return [own, { slots: new Map(sizes.filter(([, bytes]) => bytes > 0)), height }];
+    };
+    this.#tenants = [tenantOf(this.arena, places.arenaBytes), ...(file ? [tenantOf(file, fileBytes)] : [])];
   }
 
   run(args: readonly Tensor[]): readonly Tensor[] {
     const storages = args.map(storageOf);
-    if (!this.arena.enter(this.#tenant)) for (const param of this.#given.keys()) this.#given.set(param, null);
+    const isNew = this.#tenants.map(([arena, tenant]) => !arena.enter(tenant)).includes(true);
+    if (isNew) for (const param of this.#given.keys()) this.#given.set(param, null);
     this.#write(storages);
     if (this.#watched) runChecked(this.#watched);
     else this.#machine.run();
@@ -116,12 +135,11 @@ export class LoadedProgram {
   }
 
   #write(storages: readonly TensorStorage[]): void {
-    const { arena } = this;
     // What is already in its slot stays; everything else is read before any slot is overwritten. What is written once and
     // not computed yet is computed in its slot.
     const pending: { readonly param: number; readonly write: (into: Elements) => void }[] = [];
     storages.forEach((storage, i) => {
-      const { address } = at(this.#params, i);
+      const { address, arena } = at(this.#params, i);
       const isConstant = i >= this.#firstCapture;
       if (isConstant ? arena.hasConstant(address, storage) : this.#donated.has(i) && isAt(storage, arena, address))
         return;
@@ -129,9 +147,9 @@ export class LoadedProgram {
       pending.push({ param: i, write: this.#writerOf(storage, i) });
     });
     this.#consume(storages);
-    arena.begin();
+    this.arena.begin();
     for (const { param, write } of pending) {
-      const { type, address } = at(this.#params, param);
+      const { type, address, arena } = at(this.#params, param);
       // One without elements has the address of its neighbour.
       if (byteLength(type) === 0) continue;
       arena.vacate(address);
@@ -152,7 +170,8 @@ export class LoadedProgram {
   #writerOf(storage: TensorStorage, param: number): (into: Elements) => void {
     const isConstant = param >= this.#firstCapture;
     const isResident = storage instanceof ResidentStorage;
-    if (!isConstant && isResident && !storage.isIn(this.arena)) return storage.writer();
+    const isHere = isResident && this.#tenants.some(([arena]) => storage.isIn(arena));
+    if (!isConstant && isResident && !isHere) return storage.writer();
     // Lazy elements that stay are computed where they stay; those that are given again and again have an array.
     if ((isConstant || this.#donated.has(param)) && storage.writeTo && !storage.isConsumed) {
       const own = storage.spare?.() ?? storage;
@@ -170,11 +189,11 @@ export class LoadedProgram {
   }
 
   #outputs(): readonly Tensor[] {
-    const { arena } = this;
-    return this.#results.map(({ type, address }, i) => {
+    return this.#results.map(({ type, address, arena }, i) => {
       const param = this.#replaces.get(i);
-      if (param !== undefined) return new Tensor(arena.put(type, at(this.#params, param).address));
-      return new Tensor(arena.output(type, address));
+      if (param === undefined) return new Tensor(arena.output(type, address));
+      const slot = at(this.#params, param);
+      return new Tensor(slot.arena.put(type, slot.address));
     });
   }
 }
@@ -203,7 +222,10 @@ export function loadPlaced(
   const executable = new Executable(placed, target, { stepwise: checkNaN, memory: arena?.memory, spill });
   const { params, results, plan } = placed;
   const watched = checkNaN ? executable : null;
-  const places = { params, results, arenaBytes: plan.height, untouched: untouchedParams(plan) };
+  const places: ProgramPlaces = {
+    ...{ params, results, arenaBytes: plan.height, untouched: untouchedParams(plan) },
+    ...{ inFile: paramsElsewhere(plan.program), fileBytes: plan.others[0]?.height ?? 0 },
+  };
   return new LoadedProgram(source, places, { machine: executable.machine, arena, watched });
 }
 

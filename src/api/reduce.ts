@@ -29,6 +29,7 @@ import { inFull } from "./full-precision.ts";
 import { type Axes, fullOf, normalAxes, normalAxis, operands, requireFloat, type TensorLike } from "./operands.ts";
 import { reshape } from "./shape.ts";
 
+/** Options of reductions. */
 export interface ReduceOptions {
   /** Keep the reduced axes with extent 1. */
   readonly keepDims?: boolean;
@@ -72,37 +73,82 @@ export function sum(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor
   return reduce({ name: "sum", op: sumOp }, isBool(x.dtype) ? cast(x, "i32") : x, axes, options);
 }
 
-/** The mean over axes. */
+/**
+ * The mean over axes.
+ *
+ * @example
+ * import { mean, tensor } from "tidemark";
+ *
+ * console.log(mean(tensor([[1, 2], [3, 4]])).item(), mean(tensor([[1, 2], [3, 4]]), 0).toArray()); // → 2.5 [2, 3]
+ */
 export function mean(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   requireFloat("mean", x);
   return asFunction("mean", () => inFull(x, (v) => div(sum(v, axes, options), countOf("mean", v, axes))));
 }
 
-/** The largest over axes; NaN if one of them is. */
+/**
+ * The largest over axes; NaN if one of them is.
+ *
+ * @example
+ * import { max, tensor } from "tidemark";
+ *
+ * console.log(max(tensor([[1, 5], [7, 3]])).item(), max(tensor([[1, 5], [7, 3]]), 1).toArray()); // → 7 [5, 7]
+ */
 export function max(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   return reduce({ name: "max", op: ops.reduceMax }, x, axes, options);
 }
 
-/** The smallest over axes; NaN if one of them is. */
+/**
+ * The smallest over axes; NaN if one of them is.
+ *
+ * @example
+ * import { min, tensor } from "tidemark";
+ *
+ * console.log(min(tensor([[1, 5], [7, 3]])).item(), min(tensor([[1, 5], [7, 3]]), 1).toArray()); // → 1 [1, 3]
+ */
 export function min(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   return reduce({ name: "min", op: ops.reduceMin }, x, axes, options);
 }
 
-/** The product over axes. */
+/**
+ * The product over axes.
+ *
+ * @example
+ * import { prod, tensor } from "tidemark";
+ *
+ * console.log(prod(tensor([1, 2, 3, 4])).item()); // → 24
+ */
 export function prod(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   return reduce({ name: "prod", op: ops.reduceProd }, x, axes, options);
 }
 
-/** Whether one of them holds. */
+/**
+ * Whether one of them holds.
+ *
+ * @example
+ * import { any, tensor } from "tidemark";
+ *
+ * const x = tensor([[true, false], [false, false]]);
+ * console.log(any(x).item(), any(x, 1).toArray()); // → 1 [true, false]
+ */
 export function any(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   return reduce({ name: "any", op: ops.any }, x, axes, options);
 }
 
-/** Whether all of them hold. */
+/**
+ * Whether all of them hold.
+ *
+ * @example
+ * import { all, tensor } from "tidemark";
+ *
+ * const x = tensor([[true, false], [true, true]]);
+ * console.log(all(x).item(), all(x, 1).toArray()); // → 0 [false, true]
+ */
 export function all(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   return reduce({ name: "all", op: ops.all }, x, axes, options);
 }
 
+/** Options of {@link variance} and {@link std}. */
 export interface VarianceOptions extends ReduceOptions {
   /** The divisor is the number of elements minus this. */
   readonly ddof?: number;
@@ -120,7 +166,14 @@ function freedomOf(name: string, x: Tensor, axes: Axes | undefined, options: Var
   return n;
 }
 
-/** The variance over axes. */
+/**
+ * The variance over axes.
+ *
+ * @example
+ * import { tensor, variance } from "tidemark";
+ *
+ * console.log(variance(tensor([1, 3])).item(), variance(tensor([1, 3]), 0, { ddof: 1 }).item()); // → 1 2
+ */
 export function variance(x: Tensor, axes?: Axes, options: VarianceOptions = {}): Tensor {
   const n = freedomOf("variance", x, axes, options);
   const { keepDims = false } = options;
@@ -166,7 +219,14 @@ function rootMeanSquare(x: Tensor, n: number, axes: Axes | undefined, keepDims: 
   return keepDims ? kept : reshape(kept, left);
 }
 
-/** The standard deviation over axes; of equal elements it is zero, and so is its derivative. */
+/**
+ * The standard deviation over axes; of equal elements it is zero, and so is its derivative.
+ *
+ * @example
+ * import { std, tensor } from "tidemark";
+ *
+ * console.log(std(tensor([1, 3])).item()); // → 1
+ */
 export function std(x: Tensor, axes?: Axes, options: VarianceOptions = {}): Tensor {
   const n = freedomOf("std", x, axes, options);
   const centred = (v: Tensor): Tensor => sub(v, mean(v, axes, { keepDims: true }));
@@ -207,16 +267,31 @@ function argExtremum(
     : first;
 }
 
-/** Position of the first largest element along an axis, or among all; NaN counts as largest. i32. */
+/**
+ * Position of the first largest element along an axis, or among all; NaN counts as largest. i32.
+ *
+ * @example
+ * import { argmax, tensor } from "tidemark";
+ *
+ * console.log(argmax(tensor([[1, 5, 2], [7, 0, 3]]), 1).toArray()); // → [1, 0]
+ */
 export function argmax(x: Tensor, axis?: number, options: ReduceOptions = {}): Tensor {
   return argExtremum({ name: "argmax", extremum: max }, x, axis, options);
 }
 
-/** Position of the first smallest element along an axis, or among all; NaN counts as smallest. i32. */
+/**
+ * Position of the first smallest element along an axis, or among all; NaN counts as smallest. i32.
+ *
+ * @example
+ * import { argmin, tensor } from "tidemark";
+ *
+ * console.log(argmin(tensor([[1, 5, 2], [7, 0, 3]]), 1).toArray()); // → [0, 1]
+ */
 export function argmin(x: Tensor, axis?: number, options: ReduceOptions = {}): Tensor {
   return argExtremum({ name: "argmin", extremum: min }, x, axis, options);
 }
 
+/** Options of cumulative functions. */
 export interface ScanAxisOptions {
   /** From the end of the axis. */
   readonly reverse?: boolean;
@@ -224,13 +299,27 @@ export interface ScanAxisOptions {
 
 const SCAN_AXIS_OPTIONS: OptionKinds<ScanAxisOptions> = { reverse: "a boolean" };
 
-/** Running sums along an axis; with `reverse` from its end. */
+/**
+ * Running sums along an axis; with `reverse` from its end.
+ *
+ * @example
+ * import { cumsum, tensor } from "tidemark";
+ *
+ * console.log(cumsum(tensor([1, 2, 3])).toArray()); // → [1, 3, 6]
+ */
 export function cumsum(x: Tensor, axis = 0, options: ScanAxisOptions = {}): Tensor {
   requireOptions("cumsum", options, SCAN_AXIS_OPTIONS);
   return applyOp(cumsumOp, [x], { axis: normalAxis("cumsum", axis, x), reverse: options.reverse ?? false });
 }
 
-/** The recurrence y_i = scale_i · y_(i-1) + x_i along an axis, from zero on; with `reverse` from its end. */
+/**
+ * The recurrence y_i = scale_i · y_(i-1) + x_i along an axis, from zero on; with `reverse` from its end.
+ *
+ * @example
+ * import { linearScan, tensor } from "tidemark";
+ *
+ * console.log(linearScan(tensor([1, 1, 1]), 0.5).toArray()); // → [1, 1.5, 1.75]
+ */
 export function linearScan(x: TensorLike, scale: TensorLike, axis = 0, options: ScanAxisOptions = {}): Tensor {
   requireOptions("linearScan", options, SCAN_AXIS_OPTIONS);
   const pair = operands("linearScan", scale, x);
@@ -240,7 +329,14 @@ export function linearScan(x: TensorLike, scale: TensorLike, axis = 0, options: 
   });
 }
 
-/** Running products along an axis; with `reverse` from its end. Derivatives are right where elements are zero, too. */
+/**
+ * Running products along an axis; with `reverse` from its end. Derivatives are right where elements are zero, too.
+ *
+ * @example
+ * import { cumprod, tensor } from "tidemark";
+ *
+ * console.log(cumprod(tensor([1, 2, 3])).toArray()); // → [1, 2, 6]
+ */
 export function cumprod(x: Tensor, axis = 0, options: ScanAxisOptions = {}): Tensor {
   requireOptions("cumprod", options, SCAN_AXIS_OPTIONS);
   const { reverse = false } = options;
@@ -254,7 +350,14 @@ export function cumprod(x: Tensor, axis = 0, options: ScanAxisOptions = {}): Ten
   });
 }
 
-/** The Euclidean norm over axes; its derivative at zero is zero. */
+/**
+ * The Euclidean norm over axes; its derivative at zero is zero.
+ *
+ * @example
+ * import { norm, tensor } from "tidemark";
+ *
+ * console.log(norm(tensor([3, 4])).item()); // → 5
+ */
 export function norm(x: Tensor, axes?: Axes, options: ReduceOptions = {}): Tensor {
   requireFloat("norm", x);
   requireOptions("norm", options, REDUCE_OPTIONS);

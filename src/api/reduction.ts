@@ -12,6 +12,7 @@ import { mean, sum } from "./reduce.ts";
 /** What becomes of the losses of single examples. */
 export type Reduction = "mean" | "sum" | "none";
 
+/** Options of losses. */
 export interface LossOptions {
   /** "mean" by default. */
   readonly reduction?: Reduction;

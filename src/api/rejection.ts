@@ -22,14 +22,11 @@ import {
   cast,
   clamp,
   div,
-  exp,
   floor,
   greater,
   greaterEqual,
   less,
   lessEqual,
-  log,
-  log1p,
   logicalAnd,
   logicalNot,
   logicalOr,
@@ -38,7 +35,6 @@ import {
   mul,
   neg,
   rsqrt,
-  sigmoid,
   sqrt,
   square,
   stopGradient,
@@ -46,6 +42,7 @@ import {
   where,
 } from "./elementwise.ts";
 import { foldIn, requireDraw, requireKey, split } from "./keys.ts";
+import { exp, log, log1p, sigmoid } from "./math.ts";
 import { broadcastShapes, broadcastToShape, constantOf } from "./operands.ts";
 import { any } from "./reduce.ts";
 
@@ -77,6 +74,15 @@ function firstTaken(from: Tensor, start: Tensor, draw: (key: Tensor) => Candidat
 
 // ---- truncated normal -----------------------------------------------------------------------------------------------
 
+/**
+ * Options of `random.truncatedNormal`.
+ *
+ * @example
+ * import { random, type TruncatedOptions } from "tidemark";
+ *
+ * const options: TruncatedOptions = { lo: -1, hi: 1 };
+ * console.log(random.truncatedNormal(random.key(0), [100], options).abs().max().item() <= 1); // → true
+ */
 export interface TruncatedOptions extends DrawOptions {
   /** Bounds in deviations from the mean; -2 and 2 by default. */
   readonly lo?: number;
@@ -140,7 +146,15 @@ export function truncatedNormal(from: Tensor, shape: Shape, options: TruncatedOp
 
 // ---- gamma and beta -------------------------------------------------------------------------------------------------
 
-/** Shape and type of a draw whose parameters may be tensors. */
+/**
+ * Shape and type of a draw whose parameters may be tensors.
+ *
+ * @example
+ * import { random, type ShapedOptions } from "tidemark";
+ *
+ * const options: ShapedOptions = { shape: [2, 3] };
+ * console.log(random.gamma(random.key(0), 2, options).shape); // → [2, 3]
+ */
 export interface ShapedOptions extends DrawOptions {
   /** Of the result; parameters broadcast to it. Theirs by default. */
   readonly shape?: Shape;

@@ -17,6 +17,7 @@ import { isTarget, PRODUCTS, type Products, type SpillFolder, type Target } from
 import type { CostModel } from "../target/work.ts";
 import { describe, fail, type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import { type LossyOptions, lossyRequest } from "./lossy-options.ts";
+import type { SpillFile } from "./page-file.ts";
 import type { BoundedExtent, NamedAxes, NamedShapes, ShapeOptions } from "./shape-axes.ts";
 
 /** More than any machine's cores: a larger number is a mistake. @internal */
@@ -32,6 +33,7 @@ export type PlanEffort = "quick" | "full";
 
 const EFFORTS: readonly PlanEffort[] = ["quick", "full"];
 
+/** Options of {@link plan}: those of {@link compile} that concern the plan. */
 export interface PlanningOptions {
   /** Positions of arguments whose tensors are given up to the call: they are updated in place. */
   readonly donate?: readonly number[];
@@ -52,7 +54,7 @@ export interface PlanningOptions {
   readonly memory?: string | number;
   /**
    * With `memory`: a folder in which values may wait for their next use, where that is faster than to compute them again
-   * (docs/spill.md). Only with `tidemark/node`.
+   * (docs/spill.md). With `tidemark/node`, or in workers of pages.
    */
   readonly spill?: SpillOptions;
   /** In place of `memory`: as few bytes as possible at this multiple of the predicted time, 1.3 for example. */
@@ -98,16 +100,20 @@ export interface PlanningOptions {
   readonly validate?: boolean;
 }
 
-/** A folder for values that wait for their next use. */
+/** Where values wait for their next use. */
 export interface SpillOptions {
-  /** The folder, which exists. A file without a name is made in it, which is gone when the process is. */
-  readonly to: string;
+  /**
+   * A folder, which exists: a file without a name is made in it, which is gone when the process is. In a worker of a page: a file
+   * from `pageFile()`.
+   */
+  readonly to: string | SpillFile;
   /** How fast it is, each way, for predictions: `"1GB/s"`, or `"auto"`, the default, to measure it once. */
   readonly bandwidth?: string;
   /** The most that is used of it, each way: `"500MB/s"`; default: no limit. */
   readonly limit?: string;
 }
 
+/** Options of {@link compile}. */
 export interface CompileOptions extends PlanningOptions {
   /**
    * How many programs are kept, each for other shapes of arguments; default: 64. The one that was not called for longest is

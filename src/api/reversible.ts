@@ -50,7 +50,7 @@ export interface Reversible<X extends Tree = Tensor, Y extends Tree = X, P exten
   readonly rule: ReversibleRule<X, Y, P>;
 }
 
-/** @internal */
+/** The halves of a rule of {@link reversible}. @internal */
 export interface ReversibleRule<X extends Tree, Y extends Tree, P extends Tree> {
   readonly forward: (x: X, params: P) => Y;
   readonly inverse: (y: Y, params: P) => X;
@@ -59,6 +59,7 @@ export interface ReversibleRule<X extends Tree, Y extends Tree, P extends Tree> 
   readonly check: ((x: X, params: P) => void) | null;
 }
 
+/** Options of {@link reversible}. */
 export interface ReversibleOptions<X extends Tree, Y extends Tree, P extends Tree> {
   /** Rebuilding and pulling back at once, where they share work; by default one after the other. */
   readonly backward?: ReversibleBackward<X, Y, P>;

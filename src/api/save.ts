@@ -19,6 +19,7 @@ import { ByteReader, type ByteSink, type ByteSource, sinkOf } from "./byte-strea
 import { readTensors, type Wanted } from "./read-tensors.ts";
 import { visitLeaves } from "./tree.ts";
 
+/** Options of {@link save}, with element types. */
 export interface SaveOptions {
   /** Texts that travel with the tensors: where they came from, what they are for. */
   readonly metadata?: Readonly<Record<string, string>>;
@@ -29,6 +30,7 @@ export interface SaveOptions {
   readonly types?: Readonly<Record<string, string>>;
 }
 
+/** Options of {@link load}. */
 export interface LoadOptions {
   /** The name in the file of the tensor at a path of the tree; default: the path itself. */
   readonly rename?: (path: string) => string;

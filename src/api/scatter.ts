@@ -34,32 +34,74 @@ function combined(op: OpDef<AxisAttrs>, x: Tensor, { name, indices, updates, axi
   return applyOp(op, [x, indices, updates], { axis: normalAxis(name, axis, x) });
 }
 
-/** x with the larger of each row of `updates` and the row with its number; NaN wins. Ties share a cotangent evenly. */
+/**
+ * x with the larger of each row of `updates` and the row with its number; NaN wins. Ties share a cotangent evenly.
+ *
+ * @example
+ * import { scatterMax, tensor, zeros } from "tidemark";
+ *
+ * console.log(scatterMax(zeros([3]), tensor([0, 2, 0], { dtype: "i32" }), tensor([1, 2, 3])).toArray()); // → [3, 0, 2]
+ */
 export function scatterMax(x: Tensor, indices: Tensor, updates: Tensor, axis = 0): Tensor {
   return combined(ops.scatterMax, x, { name: "scatterMax", indices, updates, axis });
 }
 
-/** x with the smaller of each row of `updates` and the row with its number; NaN wins. Ties share a cotangent evenly. */
+/**
+ * x with the smaller of each row of `updates` and the row with its number; NaN wins. Ties share a cotangent evenly.
+ *
+ * @example
+ * import { ones, scatterMin, tensor } from "tidemark";
+ *
+ * console.log(scatterMin(ones([3]), tensor([0, 2, 0], { dtype: "i32" }), tensor([0.5, 2, -3])).toArray()); // → [-3, 1, 1]
+ */
 export function scatterMin(x: Tensor, indices: Tensor, updates: Tensor, axis = 0): Tensor {
   return combined(ops.scatterMin, x, { name: "scatterMin", indices, updates, axis });
 }
 
-/** x with rows multiplied by rows of `updates`; derivatives are right where factors are zero, too. */
+/**
+ * x with rows multiplied by rows of `updates`; derivatives are right where factors are zero, too.
+ *
+ * @example
+ * import { ones, scatterMul, tensor } from "tidemark";
+ *
+ * console.log(scatterMul(ones([3]), tensor([0, 2, 0], { dtype: "i32" }), tensor([2, 3, 4])).toArray()); // → [8, 1, 3]
+ */
 export function scatterMul(x: Tensor, indices: Tensor, updates: Tensor, axis = 0): Tensor {
   return combined(ops.scatterMul, x, { name: "scatterMul", indices, updates, axis });
 }
 
-/** `scatterMax` of single elements: the counterpart of gather. */
+/**
+ * `scatterMax` of single elements: the counterpart of gather.
+ *
+ * @example
+ * import { ones, scatterMaxAlong, tensor, zeros } from "tidemark";
+ *
+ * console.log(scatterMaxAlong(zeros([2, 2]), tensor([[0, 0], [1, 1]], { dtype: "i32" }), ones([2, 2])).toArray()); // → [[1, 1], [1, 1]]
+ */
 export function scatterMaxAlong(x: Tensor, indices: Tensor, updates: Tensor, axis = 0): Tensor {
   return combined(ops.scatterMaxAlong, x, { name: "scatterMaxAlong", indices, updates, axis });
 }
 
-/** `scatterMin` of single elements: the counterpart of gather. */
+/**
+ * `scatterMin` of single elements: the counterpart of gather.
+ *
+ * @example
+ * import { ones, scatterMinAlong, tensor, zeros } from "tidemark";
+ *
+ * console.log(scatterMinAlong(ones([2, 2]), tensor([[0, 0], [1, 1]], { dtype: "i32" }), zeros([2, 2])).toArray()); // → [[0, 0], [0, 0]]
+ */
 export function scatterMinAlong(x: Tensor, indices: Tensor, updates: Tensor, axis = 0): Tensor {
   return combined(ops.scatterMinAlong, x, { name: "scatterMinAlong", indices, updates, axis });
 }
 
-/** `scatterMul` of single elements: the counterpart of gather. */
+/**
+ * `scatterMul` of single elements: the counterpart of gather.
+ *
+ * @example
+ * import { ones, scatterMulAlong, tensor } from "tidemark";
+ *
+ * console.log(scatterMulAlong(ones([1, 3]), tensor([[0, 2, 0]], { dtype: "i32" }), tensor([[2, 3, 4]]), 1).toArray()); // → [[8, 1, 3]]
+ */
 export function scatterMulAlong(x: Tensor, indices: Tensor, updates: Tensor, axis = 0): Tensor {
   return combined(ops.scatterMulAlong, x, { name: "scatterMulAlong", indices, updates, axis });
 }
@@ -102,7 +144,14 @@ export function scatterSet(x: Tensor, indices: Tensor, updates: Tensor, axis = 0
   });
 }
 
-/** `scatterSet` of single elements: the counterpart of gather. */
+/**
+ * `scatterSet` of single elements: the counterpart of gather.
+ *
+ * @example
+ * import { scatterSetAlong, tensor, zeros } from "tidemark";
+ *
+ * console.log(scatterSetAlong(zeros([1, 3]), tensor([[2, 0]], { dtype: "i32" }), tensor([[5, 6]]), 1).toArray()); // → [[6, 0, 5]]
+ */
 export function scatterSetAlong(x: Tensor, indices: Tensor, updates: Tensor, axis = 0): Tensor {
   requireTensor("scatterSetAlong", "indices", indices);
   requireTensor("scatterSetAlong", "updates", updates);
@@ -116,7 +165,14 @@ export function scatterSetAlong(x: Tensor, indices: Tensor, updates: Tensor, axi
   });
 }
 
-/** x where the mask is false, a number or another tensor where it is true. */
+/**
+ * x where the mask is false, a number or another tensor where it is true.
+ *
+ * @example
+ * import { maskedFill, tensor } from "tidemark";
+ *
+ * console.log(maskedFill(tensor([1, 2]), tensor([true, false]), 0).toArray()); // → [0, 2]
+ */
 export function maskedFill(x: Tensor, mask: Tensor, value: TensorLike): Tensor {
   requireTensor("maskedFill", "x", x);
   requireTensor("maskedFill", "mask", mask);
@@ -150,7 +206,14 @@ export function segmentSum(x: Tensor, ids: Tensor, count: number): Tensor {
   return asFunction("segmentSum", () => scatterAdd(fullOf(x.dtype, [count, ...rest], 0), ids, x));
 }
 
-/** Means of the rows of x with the same number; 0 for a number without rows. */
+/**
+ * Means of the rows of x with the same number; 0 for a number without rows.
+ *
+ * @example
+ * import { segmentMean, tensor } from "tidemark";
+ *
+ * console.log(segmentMean(tensor([1, 4, 2]), tensor([0, 0, 1], { dtype: "i32" }), 2).toArray()); // → [2.5, 2]
+ */
 export function segmentMean(x: Tensor, ids: Tensor, count: number): Tensor {
   const rest = segments("segmentMean", x, ids, count);
   const dtype = requireFloat("segmentMean", x);
@@ -161,13 +224,27 @@ export function segmentMean(x: Tensor, ids: Tensor, count: number): Tensor {
   });
 }
 
-/** The largest of the rows of x with the same number, element by element; -∞, or the least i32, for a number without rows. */
+/**
+ * The largest of the rows of x with the same number, element by element; -∞, or the least i32, for a number without rows.
+ *
+ * @example
+ * import { segmentMax, tensor } from "tidemark";
+ *
+ * console.log(segmentMax(tensor([1, 4, 2]), tensor([0, 0, 1], { dtype: "i32" }), 2).toArray()); // → [4, 2]
+ */
 export function segmentMax(x: Tensor, ids: Tensor, count: number): Tensor {
   const rest = segments("segmentMax", x, ids, count);
   return asFunction("segmentMax", () => scatterMax(fullOf(x.dtype, [count, ...rest], typeOf(x.dtype).lowest), ids, x));
 }
 
-/** The smallest of the rows of x with the same number, element by element; ∞, or the greatest i32, for a number without rows. */
+/**
+ * The smallest of the rows of x with the same number, element by element; ∞, or the greatest i32, for a number without rows.
+ *
+ * @example
+ * import { segmentMin, tensor } from "tidemark";
+ *
+ * console.log(segmentMin(tensor([1, 4, 2]), tensor([0, 0, 1], { dtype: "i32" }), 2).toArray()); // → [1, 2]
+ */
 export function segmentMin(x: Tensor, ids: Tensor, count: number): Tensor {
   const rest = segments("segmentMin", x, ids, count);
   return asFunction("segmentMin", () => scatterMin(fullOf(x.dtype, [count, ...rest], typeOf(x.dtype).highest), ids, x));

@@ -21,6 +21,7 @@ function requireCount(name: string, what: string, count: number): void {
   fail("InvalidArgument", `${name}: ${what} is ${describe(count)}`, `${what} is a whole number ≥ 0`);
 }
 
+/** Options of {@link searchsorted}. */
 export interface SearchOptions {
   /** Behind elements that equal a value, not before them. */
   readonly side?: "left" | "right";
@@ -73,6 +74,7 @@ export function bincount(x: Tensor, length: number, weights?: Tensor): Tensor {
   return asFunction("bincount", () => scatterAdd(none, reshape(x, [x.elements]), given));
 }
 
+/** Options of {@link histogram}. */
 export interface HistogramOptions {
   /** From the left edge of the first bin to the right edge of the last one; by default from the smallest to the largest element. */
   readonly range?: readonly [number, number];
@@ -131,6 +133,7 @@ export function histogram(x: Tensor, bins: number | Tensor, options: HistogramOp
   });
 }
 
+/** Options of {@link unique}. */
 export interface UniqueOptions {
   /** In place of values beyond the last one; 0 by default. */
   readonly fill?: number;

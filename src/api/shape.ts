@@ -40,7 +40,14 @@ export function reshape(x: Tensor, shape: Shape): Tensor {
     : applyOp(movement.reshape, [x], { shape: wanted });
 }
 
-/** The axes in another order: axis i of the result is axis perm[i]; reversed when no order is given. */
+/**
+ * The axes in another order: axis i of the result is axis perm[i]; reversed when no order is given.
+ *
+ * @example
+ * import { ones, tensor, transpose } from "tidemark";
+ *
+ * console.log(transpose(tensor([[1, 2], [3, 4]])).toArray(), transpose(ones([2, 3, 4]), [2, 0, 1]).shape); // → [[1, 3], [2, 4]] [4, 2, 3]
+ */
 export function transpose(x: Tensor, perm?: readonly number[]): Tensor {
   requireTensor("transpose", "x", x);
   if (perm !== undefined) requireArray("transpose", "the order", perm, "x.transpose([1, 0])");
@@ -55,7 +62,14 @@ export function transpose(x: Tensor, perm?: readonly number[]): Tensor {
   return order.every((axis, i) => axis === i) ? x : applyOp(movement.transpose, [x], { perm: order });
 }
 
-/** Two axes exchanged. */
+/**
+ * Two axes exchanged.
+ *
+ * @example
+ * import { ones, swapAxes } from "tidemark";
+ *
+ * console.log(swapAxes(ones([2, 3, 4]), 0, 2).shape); // → [4, 3, 2]
+ */
 export function swapAxes(x: Tensor, a: number, b: number): Tensor {
   const [p, q] = [normalAxis("swapAxes", a, x), normalAxis("swapAxes", b, x)];
   const partner = (axis: number): number => (axis === p ? q : p);
@@ -65,7 +79,14 @@ export function swapAxes(x: Tensor, a: number, b: number): Tensor {
   );
 }
 
-/** Repeated along axes of extent 1 and along new axes in front. */
+/**
+ * Repeated along axes of extent 1 and along new axes in front.
+ *
+ * @example
+ * import { broadcastTo, tensor } from "tidemark";
+ *
+ * console.log(broadcastTo(tensor([1, 2]), [3, 2]).toArray()); // → [[1, 2], [1, 2], [1, 2]]
+ */
 export function broadcastTo(x: Tensor, shape: Shape): Tensor {
   requireTensor("broadcastTo", "x", x);
   requireArray("broadcastTo", "the shape", shape, "x.broadcastTo([2, 3])");
@@ -82,7 +103,14 @@ export function broadcastTo(x: Tensor, shape: Shape): Tensor {
   return broadcastToShape(x, shape);
 }
 
-/** New axes of extent 1, at these places of the result. */
+/**
+ * New axes of extent 1, at these places of the result.
+ *
+ * @example
+ * import { expandDims, tensor } from "tidemark";
+ *
+ * console.log(expandDims(tensor([1, 2]), 0).shape); // → [1, 2]
+ */
 export function expandDims(x: Tensor, axes: Axes): Tensor {
   requireTensor("expandDims", "x", x);
   const list = Array.isArray(axes) ? (axes as readonly number[]) : [axes as number];
@@ -95,7 +123,14 @@ export function expandDims(x: Tensor, axes: Axes): Tensor {
   );
 }
 
-/** Without axes of extent 1: all of them, or those given. */
+/**
+ * Without axes of extent 1: all of them, or those given.
+ *
+ * @example
+ * import { ones, squeeze } from "tidemark";
+ *
+ * console.log(squeeze(ones([1, 3, 1])).shape, squeeze(ones([1, 3, 1]), 0).shape); // → [3] [3, 1]
+ */
 export function squeeze(x: Tensor, axes?: Axes): Tensor {
   requireTensor("squeeze", "x", x);
   const ones = x.shape.flatMap((extent, axis) => (extent === 1 ? [axis] : []));
@@ -114,7 +149,14 @@ export function squeeze(x: Tensor, axes?: Axes): Tensor {
   );
 }
 
-/** The axes from one to another, both included, as one; all of them by default. */
+/**
+ * The axes from one to another, both included, as one; all of them by default.
+ *
+ * @example
+ * import { flatten, tensor } from "tidemark";
+ *
+ * console.log(flatten(tensor([[1, 2], [3, 4]])).toArray()); // → [1, 2, 3, 4]
+ */
 export function flatten(x: Tensor, from = 0, to = -1): Tensor {
   requireTensor("flatten", "x", x);
   if (x.rank === 0) return reshape(x, [1]);
@@ -310,7 +352,14 @@ export function pad(
   });
 }
 
-/** Reversed along axes; along all when none are given. */
+/**
+ * Reversed along axes; along all when none are given.
+ *
+ * @example
+ * import { flip, tensor } from "tidemark";
+ *
+ * console.log(flip(tensor([[1, 2], [3, 4]]), 1).toArray()); // → [[2, 1], [4, 3]]
+ */
 export function flip(x: Tensor, axes?: Axes): Tensor {
   return applyOp(movement.flip, [x], { axes: normalAxes("flip", axes, x) });
 }

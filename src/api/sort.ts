@@ -13,11 +13,13 @@ import { normalAxis, requireFloat } from "./operands.ts";
 import type { ReduceOptions } from "./reduce.ts";
 import { reshape, slice, squeeze } from "./shape.ts";
 
+/** Options of {@link sort} and {@link argsort}. */
 export interface SortOptions {
   /** From the largest down. Default: from the smallest up. */
   readonly descending?: boolean;
 }
 
+/** Options of {@link topK}. */
 export interface TopKOptions {
   /** Default: the last. */
   readonly axis?: number;
@@ -97,6 +99,7 @@ export function topK(x: Tensor, k: number, options: TopKOptions = {}): TopK {
   });
 }
 
+/** Options of {@link quantile}. */
 export interface QuantileOptions extends ReduceOptions {
   /**
    * Between the two elements nearest to a place that is not whole: in proportion ("linear"), the lower or the higher one, the
@@ -182,6 +185,11 @@ export function quantile(
 /**
  * The middle element in order along an axis or of all elements; of an even number of elements the mean of the two in the middle, as
  * in NumPy (PyTorch takes the lower one: `quantile(x, 0.5, axis, { method: "lower" })`). NaN where an element is NaN.
+ *
+ * @example
+ * import { median, tensor } from "tidemark";
+ *
+ * console.log(median(tensor([3, 1, 2, 10])).item()); // → 2.5
  */
 export function median(x: Tensor, axis?: number, options: ReduceOptions = {}): Tensor {
   requireOptions("median", options, { keepDims: "a boolean" });

@@ -36,12 +36,23 @@ export function settleSpill({ spill, memory }: Asked, measureFolder: (folder: st
   if (to === undefined || to === "") {
     return fail("InvalidArgument", "spill names no folder", 'give one: { spill: { to: "/tmp" } }');
   }
-  if (memory.budgetBytes === undefined || memory.maxSlowdown !== undefined) {
-    const help = 'give memory as a number of bytes: { memory: "64MiB", spill: { to: "/tmp" } }';
-    return fail("InvalidArgument", "spill without a budget in bytes", help);
+  if (typeof to !== "string") {
+    return fail(
+      "InvalidArgument",
+      `the folder of spill is ${describe(to)}`,
+      'give its path: { spill: { to: "/tmp" } }',
+    );
   }
+  const budget = budgetFor(memory);
   const most = limit === undefined ? undefined : parseRate("the limit of spill", limit);
   const rate = bandwidth === "auto" ? measureFolder(to) : parseRate("the bandwidth of spill", bandwidth);
   const bytesPerSecond = Math.min(rate, most ?? rate);
-  return { memory: { ...memory, spill: { bytesPerSecond } }, spillTo: { to, limit: most } };
+  return { memory: { ...budget, spill: { bytesPerSecond } }, spillTo: { to, limit: most } };
+}
+
+/** A request of memory that a file can help to meet. @internal */
+export function budgetFor(memory: MemoryRequest): MemoryRequest {
+  if (memory.budgetBytes !== undefined && memory.maxSlowdown === undefined) return memory;
+  const help = 'give memory as a number of bytes: { memory: "64MiB", spill: { to: "/tmp" } }';
+  return fail("InvalidArgument", "spill without a budget in bytes", help);
 }

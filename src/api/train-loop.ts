@@ -10,6 +10,7 @@ import { type AbortSignalLike, nextTask, requireSignal } from "./event-loop.ts";
 /** Milliseconds: less than a frame of a page that is drawn 60 times a second. */
 const YIELD_EVERY = 12;
 
+/** Options of {@link trainLoop}. */
 export interface TrainLoopOptions<S extends Tree> {
   readonly state: S;
   readonly steps: number;
@@ -23,6 +24,7 @@ export interface TrainLoopOptions<S extends Tree> {
   readonly yieldEvery?: number;
 }
 
+/** What {@link trainLoop} returns. */
 export interface TrainLoopResult<S> {
   readonly state: S;
   /** Of the last step; null if none ran. */

@@ -44,7 +44,15 @@ export function flatten(tree: Tree): { leaves: Tensor[]; structure: TreeStructur
   return { leaves: [...leaves], structure: def };
 }
 
-/** A tree of a structure, with `leaves` in the places of its tensors, in order. */
+/**
+ * A tree of a structure, with `leaves` in the places of its tensors, in order.
+ *
+ * @example
+ * import { tensor, tree } from "tidemark";
+ *
+ * const { structure } = tree.flatten({ w: tensor([1]), b: tensor(2) });
+ * console.log(tree.unflatten(structure, ["first", "second"])); // → { w: first, b: second }
+ */
 export function unflatten(structure: TreeStructure, leaves: readonly unknown[]): unknown {
   const count = leafCount(structure);
   if (leaves.length !== count) {

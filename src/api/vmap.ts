@@ -30,6 +30,7 @@ import { concreteOf } from "./concrete.ts";
 import { installLoops } from "./host.ts";
 import { slice } from "./shape.ts";
 
+/** Options of {@link vmap}. */
 export interface VmapOptions {
   /** The batch's axis of the arguments: one for all, or a list with an axis or a tree of axes for each; 0 by default. */
   readonly in?: BatchAxis | readonly BatchAxes[];

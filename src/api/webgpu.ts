@@ -5,6 +5,7 @@ import type { GpuAdapter } from "../runtime/webgpu/gpu.ts";
 import { describe, requireOptions } from "../trace/arguments.ts";
 import { currentHost } from "./host.ts";
 
+/** Options of {@link webgpu}. */
 export interface WebgpuTargetOptions {
   /** The adapter (a `GPUAdapter`) to run on, from which no device was requested yet; default: the fastest one. */
   readonly adapter?: object;
@@ -19,6 +20,12 @@ const isAdapter = (value: object): value is GpuAdapter =>
  * afterwards `compile` has it by its name, `target: "webgpu"`. After the loss of the device it is a new one.
  *
  * @throws TargetUnsupported where there is no WebGPU or no adapter
+ *
+ * @example
+ * import { webgpu } from "tidemark";
+ *
+ * // Where there is no WebGPU, this fails with UnsupportedTarget and says why.
+ * console.log(await webgpu().then((target) => target.description.name, (error) => error.code)); // → TargetUnsupported
  */
 export async function webgpu(options: WebgpuTargetOptions = {}): Promise<Target> {
   requireOptions("webgpu", options, { adapter: "anything" });

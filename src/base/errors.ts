@@ -40,7 +40,18 @@ export interface ErrorDetail {
   readonly help?: string | undefined;
 }
 
-/** An error that the user can fix; `code` is stable, the text is for people. */
+/**
+ * An error that the user can fix; `code` is stable, the text is for people.
+ *
+ * @example
+ * import { matmul, ones, TidemarkError } from "tidemark";
+ *
+ * try {
+ *   matmul(ones([2, 3]), ones([2, 3]));
+ * } catch (error) {
+ *   if (error instanceof TidemarkError) console.log(error.code); // …
+ * }
+ */
 export class TidemarkError extends Error {
   readonly code: ErrorCode;
   readonly summary: string;

@@ -27,6 +27,9 @@ export function baselineRss(): number | null {
   return statusBytes("VmRSS");
 }
 
+/** Resident bytes now; null if the system does not report them. */
+export const residentBytes = (): number | null => statusBytes("VmRSS");
+
 /** The most resident bytes since the baseline. */
 export function peakRss(): number | null {
   return statusBytes("VmHWM");

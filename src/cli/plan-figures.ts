@@ -26,6 +26,7 @@ import { LEVELS } from "../plan/recompute/levels.ts";
 import { auto } from "../plan/recompute/strategies.ts";
 import { STRATEGY_NAMES } from "../plan/recompute/strategy.ts";
 import { type RoundedReport, roundedReports } from "../plan/rounded.ts";
+import { spaceOf } from "../plan/space.ts";
 import { type StripReport, stripReports } from "../plan/strips.ts";
 import { chooseTarget, type NamedTarget } from "../runtime/choose-target.ts";
 import type { AnyFunction } from "../trace/function.ts";
@@ -150,9 +151,10 @@ export function compileOptions(settings: PlanSettings): PlanningOptions {
   return { target, threads, effort: "full", costs: machine.costs, ...chosen, ...memoryOptions(memory) };
 }
 
-/** Bytes that stay in the arena between steps. */
+/** Bytes that stay between steps: in the arena and in the file (--spill), and by kind in both. */
 export interface PersistentFigures {
   readonly persistentBytes: number;
+  readonly spillPersistentBytes: number;
   readonly parameterBytes: number;
   readonly optimizerBytes: number;
   readonly constantBytes: number;
@@ -341,12 +343,15 @@ export function persistentFigures(plan: Plan, paths: readonly string[]): Persist
   const isParameter = (path: string): boolean => /^\w+\.params\b/.test(path);
   const named = paths.some(isParameter);
   const bytes = { parameterBytes: 0, optimizerBytes: 0, constantBytes: 0 };
+  let spillPersistentBytes = 0;
   params.forEach((param, i) => {
     if (!persistent.has(param)) return;
     const ofState = !named || isParameter(at(paths, i)) ? "parameterBytes" : "optimizerBytes";
     bytes[donated.has(param) ? ofState : "constantBytes"] += byteLength(param.type);
+    if (spaceOf(plan.program, param) > 0) spillPersistentBytes += byteLength(param.type);
   });
-  return { persistentBytes: bytes.parameterBytes + bytes.optimizerBytes + bytes.constantBytes, ...bytes };
+  const persistentBytes = bytes.parameterBytes + bytes.optimizerBytes + bytes.constantBytes - spillPersistentBytes;
+  return { persistentBytes, spillPersistentBytes, ...bytes };
 }
 
 function* withInner(node: Node): Generator<Node> {

@@ -18,8 +18,9 @@ const silent = { out: () => undefined, err: () => undefined };
 
 installHost(nodeHost);
 const loaded = await loadProgram(program);
-const { plans } = planLoaded(loaded, await planSettings(taskArguments, silent, loaded));
-const live = livePlans(plans, points, new Map(), strategies);
+const settings = await planSettings(taskArguments, silent, loaded);
+const { plans } = planLoaded(loaded, settings);
+const live = livePlans(plans, points, new Map(), { strategies, allowed: settings.memory });
 
 function answerTo({ id, ask, args }: ViewQuestion): ViewAnswer {
   try {

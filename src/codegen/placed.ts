@@ -9,7 +9,15 @@ import type { Plan } from "../plan/problem.ts";
 import type { SpaceId } from "../plan/space.ts";
 import { int, type Statement } from "./script.ts";
 
-/** A kernel with the address of each operand. */
+/**
+ * A kernel with the address of each operand.
+ *
+ * @example
+ * import { emitProgram, type PlacedKernel } from "tidemark/wasm";
+ *
+ * const steps: PlacedKernel[] = [];
+ * console.log(emitProgram(steps, [], 64, { fma: false }).functions); // → 0
+ */
 export interface PlacedKernel {
   readonly kernel: Kernel;
   readonly addresses: readonly number[];
@@ -43,11 +51,21 @@ export interface PlacedTransfer {
   readonly bytes: number;
 }
 
+/**
+ * Part of a collective that is in flight while the steps go on (plan/program.ts): `start` begins it, `wait` continues when it is done.
+ * Collectives in flight at once have different slots. `test` lets all of them make progress.
+ */
+export type PlacedExchange =
+  | { readonly kernel: null; readonly exchange: "start"; readonly slot: number; readonly start: PlacedKernel }
+  | { readonly kernel: null; readonly exchange: "wait"; readonly slot: number }
+  | { readonly kernel: null; readonly exchange: "test" };
+
 /** One step of a program. */
-export type PlacedStep = PlacedKernel | PlacedControl | PlacedTransfer;
+export type PlacedStep = PlacedKernel | PlacedControl | PlacedTransfer | PlacedExchange;
 
 export const isKernel = (step: PlacedStep): step is PlacedKernel => step.kernel !== null;
 export const isTransfer = (step: PlacedStep): step is PlacedTransfer => "transfer" in step;
+export const isExchange = (step: PlacedStep): step is PlacedExchange => "exchange" in step;
 
 /** A step as code, for targets with one memory; others cannot be reached by them. */
 export function statementsOf(step: PlacedStep, target: string): readonly Statement[] {
@@ -57,6 +75,8 @@ export function statementsOf(step: PlacedStep, target: string): readonly Stateme
       help: "load the program for the target it was planned for",
     });
   }
+  // a target whose collectives are done when their call returns
+  if (isExchange(step)) return step.exchange === "start" ? statementsOf(step.start, target) : [];
   if (!isKernel(step)) return step.script;
   return [{ kind: "kernel", kernel: step.kernel, addresses: step.addresses.map(int) }];
 }

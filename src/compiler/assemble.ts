@@ -43,6 +43,7 @@ import {
   type PlanRequest,
   type SourceProgram,
 } from "./request.ts";
+import type { SpilledPlans } from "./spill.ts";
 import { type ChosenProgram, placedPlan, planTools } from "./stored.ts";
 import { requireValidPlan } from "./valid-plan.ts";
 
@@ -61,6 +62,8 @@ export class ProgramPlans {
   #isKept = false;
   /** Whether the one that came from there was made for this request, by another process. */
   #isNew = false;
+  /** Plans from the cache, with collectives in flight. */
+  readonly #overlapped = new WeakSet<Candidate<PlannedProgram>>();
 
   constructor(
     source: SourceProgram,
@@ -91,6 +94,16 @@ export class ProgramPlans {
    * moved to its other memory where it has one, and recomputed otherwise.
    */
   choose(memory: MemoryRequest = this.#tools.request.memory): Candidate<PlannedProgram> {
+    const chosen = this.#chosen(memory);
+    const { capacity } = arenaSpace(this.#tools.assembler.target);
+    const overlapped = this.#tools.host.overlappedPlan?.(chosen, memory.budgetBytes ?? capacity, this.#tools);
+    if (!overlapped || overlapped === chosen) return chosen;
+    if (this.isCached(chosen)) this.#overlapped.add(overlapped);
+    return overlapped;
+  }
+
+  /** With every collective done when its step is. */
+  #chosen(memory: MemoryRequest): Candidate<PlannedProgram> {
     if (memory.spill && memory.budgetBytes !== undefined) return this.#spilled(memory, memory.budgetBytes);
     const { capacity } = arenaSpace(this.#tools.assembler.target);
     const budgetBytes = Math.min(memory.budgetBytes ?? capacity, capacity);
@@ -106,12 +119,32 @@ export class ProgramPlans {
 
   /** With a file as second memory. */
   #spilled(memory: MemoryRequest, budgetBytes: number): Candidate<PlannedProgram> {
-    // many budgets, of which the first good plan will do
-    const quick = memory.quick ?? true;
-    const search = (bytes: number) => this.#found({ ...memory, budgetBytes: bytes, quick, spill: undefined });
-    const { spilledPlan } = this.#tools.host;
-    const chosen = spilledPlan?.(this.storeAll, budgetBytes, memory.spill?.movesOnly ? null : search, this.#tools);
-    return chosen ?? this.#notRefused(this.smallest(memory), memory);
+    const { quick = true, spill } = memory;
+    const plain = { ...memory, quick, spill: undefined };
+    const search = (bytes: number): Candidate<PlannedProgram> | null => {
+      const request = { ...plain, budgetBytes: bytes };
+      // many budgets, of which the first good plan will do
+      return quick ? this.#search.quick(request) : this.#found(request);
+    };
+    const chosen = this.#spilledPlans?.within(
+      this.storeAll,
+      budgetBytes,
+      spill?.movesOnly ? null : search,
+      this.#tools,
+    );
+    if (chosen || spill?.movesOnly) return chosen ?? this.#notRefused(this.#leastSpilled(), memory);
+    const recomputed = this.#found(plain);
+    return recomputed.arenaBytes <= budgetBytes ? recomputed : this.#notRefused(this.#leastSpilled(), memory);
+  }
+
+  /** The smallest plan with all that can be moved in a file. */
+  #leastSpilled(): Candidate<PlannedProgram> {
+    return this.#spilledPlans?.least(this.storeAll, this.#tools) ?? this.storeAll;
+  }
+
+  get #spilledPlans(): SpilledPlans | undefined {
+    const { host, request } = this.#tools;
+    return request.memory.spill?.plans ?? host.spilledPlans;
   }
 
   /** The plan from the cache, or the one that a search finds; throws where it is refused. */
@@ -151,8 +184,9 @@ export class ProgramPlans {
   }
 
   /** Whether a plan is above the budget, and there is no other memory that its values could be moved to. */
-  #isRefused({ arenaBytes, result }: Candidate<PlannedProgram>, { budgetBytes }: MemoryRequest): boolean {
-    return budgetBytes !== undefined && arenaBytes > budgetBytes && result.program.spaces.length === 1;
+  #isRefused({ arenaBytes, result }: Candidate<PlannedProgram>, { budgetBytes, spill }: MemoryRequest): boolean {
+    const isLast = spill !== undefined || result.program.spaces.length === 1;
+    return budgetBytes !== undefined && arenaBytes > budgetBytes && isLast;
   }
 
   /** The smallest plan of a request that is refused becomes the error that says so. */
@@ -164,7 +198,7 @@ export class ProgramPlans {
 
   /** Whether a plan that was chosen came from the cache. */
   isCached(chosen: Candidate<PlannedProgram>): boolean {
-    return this.#restored?.chosen === chosen && !this.#isNew;
+    return this.#overlapped.has(chosen) || (this.#restored?.chosen === chosen && !this.#isNew);
   }
 
   /**
@@ -175,6 +209,10 @@ export class ProgramPlans {
     request: MemoryRequest = this.#tools.request.memory,
     search: MinimumSearch = "small programs",
   ): number | null {
+    if (request.spill) {
+      const isLooked = search === "all programs" || (search === "small programs" && this.#search.isSmall);
+      return isLooked ? this.#leastSpilled().arenaBytes : null;
+    }
     const { chosen, isRefused = false } = this.#restored ?? {};
     const kept = chosen && this.#cache?.least(memoryKey(request), chosen.arenaBytes);
     if (typeof kept === "number") return kept;

@@ -5,9 +5,10 @@
 import type { ExactPlanner } from "../plan/recompute/solver.ts";
 import type { TargetDescription } from "../target/description.ts";
 import type { LoopSupport } from "./loops.ts";
+import type { OverlappedPlan } from "./overlap.ts";
 import type { PlanStore } from "./plan-cache.ts";
 import type { PlanRequest, SourceProgram } from "./request.ts";
-import type { SpilledPlan } from "./spill.ts";
+import type { SpilledPlans } from "./spill.ts";
 import type { ChosenProgram } from "./stored.ts";
 
 /** Plans programs: with everything stored (stored.ts), or for whatever is asked of memory (assemble.ts). */
@@ -22,7 +23,9 @@ export interface PlannerHost {
   /** A solver of integer programs, for strategies that need one; called when a plan needs it. */
   readonly findSolver: () => ExactPlanner | undefined;
   /** Plans with a file as second memory (spill.ts), where there are files. */
-  readonly spilledPlan?: SpilledPlan;
+  readonly spilledPlans?: SpilledPlans;
+  /** Plans with collectives in flight while other steps run (overlap.ts), where there are other processes. */
+  readonly overlappedPlan?: OverlappedPlan;
 }
 
 /** With what plans programs. */

@@ -30,6 +30,8 @@ export interface TargetCostsOptions {
   readonly rates: CostModel;
   /** Lowers nodes; default: a lowering of its own. */
   readonly lower?: ((node: Node) => Lowered) | undefined;
+  /** Whether nothing else happens during a copy between memory spaces. */
+  readonly copiesBlock?: boolean | undefined;
 }
 
 export class TargetCosts implements NodeCosts {
@@ -39,8 +41,14 @@ export class TargetCosts implements NodeCosts {
   readonly #lower: (node: Node) => Lowered;
   readonly #kernels = new WeakMap<Node, Kernel>();
 
-  constructor(target: PricedTarget, { rates, lower = sharedLowering(target) }: TargetCostsOptions) {
+  readonly copiesBlock: boolean;
+
+  constructor(
+    target: PricedTarget,
+    { rates, lower = sharedLowering(target), copiesBlock = false }: TargetCostsOptions,
+  ) {
     this.rates = rates;
+    this.copiesBlock = copiesBlock;
     this.key = `${target.key} ${JSON.stringify(rates)}`;
     this.#target = target;
     this.#lower = lower;

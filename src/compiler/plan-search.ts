@@ -124,6 +124,15 @@ export class PlanSearch {
     return forms;
   }
 
+  /** A plan within a budget that is found with little work; null where there is none. */
+  quick(request: MemoryRequest): Candidate<PlannedProgram> | null {
+    const { budgetBytes = 0, lossy, strategy, segments } = request;
+    if (strategy !== undefined) return this.#quickWithin(budgetBytes, strategyNamed(strategy), segments);
+    if (!lossy) return this.#firstWithin(budgetBytes, segments);
+    const rounded = this.lossyForms(lossy).choose({ ...request, quick: true });
+    return rounded.arenaBytes <= budgetBytes ? rounded : null;
+  }
+
   #find(request: MemoryRequest): Candidate<PlannedProgram> | null {
     const { budgetBytes, least, maxSlowdown, segments } = request;
     const strategy = strategyNamed(request.strategy);

@@ -57,9 +57,20 @@ export function relocatable(
   const request = { ...PLAIN_REQUEST, cache: false };
   const source = { graph, donated, persistent };
   const planned = storedPlans(graph, planTools(source, target, request, host)).asWritten.result;
+  if (planned.plan.copies.length === 0) return bound(planned, tableBytes);
   // where the result cannot be written over the parameter, nothing is saved
-  const isInPlace = planned.plan.copies.length === 0;
-  return isInPlace ? bound(planned, tableBytes) : relocatable({ graph, donated: new Map() }, target, host, tableBytes);
+  const inPlace = withoutCopied(planned, donated);
+  return relocatable({ graph, donated: inPlace }, target, host, tableBytes);
+}
+
+/** Without parameters that the result would be copied to in the end; never all of them that there were. */
+function withoutCopied(
+  { graph, plan }: PlannedProgram,
+  donated: ReadonlyMap<number, number>,
+): ReadonlyMap<number, number> {
+  const copied = new Set(plan.copies.map(({ param }) => (param ? graph.params.indexOf(param) : -1)));
+  const left = new Map([...donated].filter(([param]) => !copied.has(param)));
+  return left.size < donated.size ? left : new Map();
 }
 
 function bound(planned: PlannedProgram, tableBytes: number): RelocatableProgram {

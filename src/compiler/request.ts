@@ -8,6 +8,7 @@ import type { Level } from "../plan/recompute/levels.ts";
 import type { ExactPlanner } from "../plan/recompute/solver.ts";
 import type { StrategyName } from "../plan/recompute/strategy.ts";
 import type { CostModel } from "../target/work.ts";
+import type { SpilledPlans } from "./spill.ts";
 
 /** Which residuals may be kept in few bits, and in how many. Results are then not those of the program without. */
 export interface LossyRequest {
@@ -24,6 +25,10 @@ export interface LossyRequest {
 export interface SpillRequest {
   /** Bytes a second each way, for predictions. */
   readonly bytesPerSecond: number;
+  /** A copy is done where it starts, and the program waits for it; default: they go on at the same time. */
+  readonly blocks?: boolean | undefined;
+  /** Makes the plans; default: the host. */
+  readonly plans?: SpilledPlans | undefined;
   /** Nothing is recomputed, to compare; default: whatever is faster. */
   readonly movesOnly?: boolean | undefined;
 }

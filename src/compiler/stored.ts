@@ -91,7 +91,7 @@ export function planTools(
   const { spill } = request.memory;
   const own = request.costs ?? target.rates;
   const rates = spill ? { ...own, linkRate: spill.bytesPerSecond } : own;
-  const costs = new TargetCosts(target, { rates, lower: assembler.lower });
+  const costs = new TargetCosts(target, { rates, lower: assembler.lower, copiesBlock: spill?.blocks });
   return { assembler, costs, request, host, loops };
 }
 
@@ -115,7 +115,8 @@ export const storedPlanner: Planner = {
       const summary = `${asked} needs the planner of budgets, which is not imported`;
       throw new TidemarkError("InvalidArgument", summary, { help: BUDGET_HELP });
     }
-    const { asWritten, baseline } = storedPlans(source.graph, planTools(source, target, request, host));
+    const tools = planTools(source, target, request, host);
+    const { asWritten, baseline } = storedPlans(source.graph, tools);
     const { arenaBytes, predictedMs } = baseline;
     const { capacity } = arenaSpace(target);
     if (asWritten.arenaBytes > capacity) {
@@ -124,6 +125,7 @@ export const storedPlanner: Planner = {
     }
     withinBudget(asWritten.result.plan, Number.POSITIVE_INFINITY);
     const planMs = performance.now() - started;
-    return placedPlan(asWritten, { storeAll: { arenaBytes, predictedMs }, planCached: false, planMs });
+    const chosen = tools.host.overlappedPlan?.(asWritten, capacity, tools) ?? asWritten;
+    return placedPlan(chosen, { storeAll: { arenaBytes, predictedMs }, planCached: false, planMs });
   },
 };

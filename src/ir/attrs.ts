@@ -11,7 +11,14 @@ export const NAME = /^[\p{L}_][\p{L}\p{N}_.]*$/u;
 /** Bare words that are not strings inside attributes. */
 const WORDS: ReadonlySet<string> = new Set(["true", "false", "inf", "nan"]);
 
-/** The shortest text that reads back as the same double. */
+/**
+ * The shortest text that reads back as the same double.
+ *
+ * @example
+ * import { numberText } from "tidemark/ir";
+ *
+ * console.log(numberText(0.1), numberText(-0)); // → 0.1 -0
+ */
 export function numberText(n: number): string {
   if (Number.isNaN(n)) return "nan";
   if (Object.is(n, -0)) return "-0";
@@ -19,7 +26,14 @@ export function numberText(n: number): string {
   return n === Number.NEGATIVE_INFINITY ? "-inf" : String(n);
 }
 
-/** `[2,3]`, `f32`, `"a b"`, `0.5`, `true`: a string that is a plain name needs no quotes. */
+/**
+ * `[2,3]`, `f32`, `"a b"`, `0.5`, `true`: a string that is a plain name needs no quotes.
+ *
+ * @example
+ * import { attrText } from "tidemark/ir";
+ *
+ * console.log(attrText([2, 3]), attrText("a b")); // → [2,3] "a b"
+ */
 export function attrText(attr: Attr): string {
   if (typeof attr === "number") return numberText(attr);
   if (typeof attr === "boolean") return String(attr);
@@ -34,7 +48,14 @@ export function attrOfWord(word: string): Attr {
   return WORDS.has(word) ? word === "true" : word;
 }
 
-/** Deep equality in which 0 and -0 differ and nan equals itself. */
+/**
+ * Deep equality in which 0 and -0 differ and nan equals itself.
+ *
+ * @example
+ * import { sameAttr } from "tidemark/ir";
+ *
+ * console.log(sameAttr([1, 2], [1, 2]), sameAttr(0, -0)); // → true false
+ */
 export function sameAttr(a: Attr, b: Attr): boolean {
   if (typeof a !== "object" || typeof b !== "object") return Object.is(a, b);
   return a.length === b.length && a.every((item, i) => sameAttr(item, b[i] as Attr));
@@ -121,6 +142,15 @@ export function isAttr(value: unknown): value is Attr {
   return typeof value === "number" || typeof value === "string" || typeof value === "boolean";
 }
 
+/**
+ * Kinds of values of an attribute.
+ *
+ * @example
+ * import type { AttrKind } from "tidemark/ir";
+ *
+ * const kinds: AttrKind[] = ["number", "string", "boolean", "list"];
+ * console.log(kinds.length); // → 4
+ */
 export type AttrKind = "number" | "string" | "boolean" | "list";
 
 export function attrKind(attr: Attr): AttrKind {

@@ -10,6 +10,7 @@ import type { AnyOp, Attrs, OpDef } from "./op.ts";
 import { elementsOf, MOST_ELEMENTS, type TensorType, typeText } from "./type.ts";
 import { rulesFor, type VaryingSite } from "./variance.ts";
 
+/** What a node is besides its operation and operands. */
 export interface NodeOptions {
   readonly name?: string | undefined;
   readonly regions?: readonly Graph[];
@@ -36,6 +37,20 @@ function reboundTo(graph: Graph, inputs: readonly Value[]): Graph | null {
     : null;
 }
 
+/**
+ * Builds a graph node by node.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { Build, tensorType } from "tidemark/ir";
+ *
+ * const b = new Build("f");
+ * const x = b.param(tensorType("f32", [2]), "x");
+ * const find = (name: string) => allOps.find((op) => op.name === name);
+ * const tanh = find("tanh");
+ * const graph = tanh ? b.finish([b.call(tanh, [x], {})]) : null;
+ * console.log(graph?.nodes.length); // → 1
+ */
 export class Build {
   readonly name: string;
   readonly params: Value[] = [];

@@ -11,6 +11,7 @@ import type { EvaluateContext, Reference } from "./op.ts";
 import { namer, nodeText } from "./print.ts";
 import { elementsOf, typeText } from "./type.ts";
 
+/** Options of {@link evaluate}. */
 export interface EvaluateOptions {
   /** Round inputs and results to their types after every operation, as a target would. */
   readonly round?: boolean;
@@ -68,7 +69,16 @@ export function applied(
   });
 }
 
-/** Runs a graph on doubles, row-major; bools are 0 and 1. */
+/**
+ * Runs a graph on doubles, row-major; bools are 0 and 1.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { evaluate, parse } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * for (const graph of parse(text, allOps)) console.log(evaluate(graph, [Float64Array.of(0, 1)]).map((row) => [...row])); // → [[0, 0.761594]]
+ */
 export function evaluate(
   graph: Graph,
   inputs: readonly Reference[],

@@ -13,6 +13,7 @@ export type Phase = "forward" | "backward" | "update";
 /** Before the name of a part (`Node.scope`) that a checkpoint makes. */
 export const REGION = "@";
 
+/** The result of a node, or a parameter: defined once, never changed. */
 export interface Value {
   /** Unique within the process; orders and breaks ties. */
   readonly id: number;
@@ -21,6 +22,7 @@ export interface Value {
   readonly name: string | undefined;
 }
 
+/** One application of an operation to values. */
 export interface Node {
   readonly op: AnyOp;
   readonly inputs: readonly Value[];
@@ -38,6 +40,7 @@ export interface Node {
   readonly within?: string | undefined;
 }
 
+/** A function as typed SSA: parameters, nodes in order, results. */
 export interface Graph {
   readonly name: string;
   readonly params: readonly Value[];
@@ -47,11 +50,28 @@ export interface Graph {
 
 let nextId = 0;
 
+/**
+ * A value that no node has defined yet.
+ *
+ * @example
+ * import { newValue, tensorType } from "tidemark/ir";
+ *
+ * console.log(newValue(tensorType("f32", [2]), "h").name); // → h
+ */
 export function newValue(type: TensorType, name?: string): Value {
   return { id: nextId++, type, name };
 }
 
-/** The only result of a node that has one. */
+/**
+ * The only result of a node that has one.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { parse, resultOf } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * for (const { nodes } of parse(text, allOps)) console.log(nodes.map((node) => resultOf(node).name)); // → [y]
+ */
 export function resultOf(node: Node): Value {
   const [value] = node.outputs;
   invariant(value && node.outputs.length === 1, () => `${node.op.name} has ${node.outputs.length} results`);

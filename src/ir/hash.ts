@@ -11,6 +11,13 @@ import { typeText } from "./type.ts";
 /**
  * A string that is equal exactly for structurally equal graphs; as long as the graph. Operations count by name; where two
  * may have one name, `opText` tells them apart.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { parse, structuralKey } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * for (const graph of parse(text, allOps)) console.log(structuralKey(graph) === structuralKey(graph)); // → true
  */
 export function structuralKey(graph: Graph, opText: (op: AnyOp) => string | number = (op) => op.name): string {
   const numbers = new Map<Value, number>();
@@ -40,12 +47,31 @@ function used(values: readonly Value[], numbers: ReadonlyMap<Value, number>): st
   return text;
 }
 
-/** Whether two graphs are structurally equal. */
+/**
+ * Whether two graphs are structurally equal.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { parse, sameGraph } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * const [a, b] = [parse(text, allOps), parse(text, allOps)];
+ * for (const [i, graph] of a.entries()) console.log(b.slice(i, i + 1).every((other) => sameGraph(graph, other))); // → true
+ */
 export function sameGraph(a: Graph, b: Graph): boolean {
   return a === b || structuralKey(a) === structuralKey(b);
 }
 
-/** 128 bits of a graph's structural key, as 32 hexadecimal digits: a name for caches and reports. */
+/**
+ * 128 bits of a graph's structural key, as 32 hexadecimal digits: a name for caches and reports.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { hashGraph, parse } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * for (const graph of parse(text, allOps)) console.log(hashGraph(graph).length); // → 32
+ */
 export function hashGraph(graph: Graph): string {
   return hashText(structuralKey(graph));
 }

@@ -16,7 +16,9 @@ import type { TensorType } from "./type.ts";
 
 /** Attributes are plain data so that they print, parse and compare. */
 export type Attr = number | string | boolean | readonly Attr[];
+/** Attributes of a node, by name. */
 export type Attrs = { readonly [key: string]: Attr };
+/** No attributes. */
 export type NoAttrs = Record<never, never>;
 
 /** ∂y/∂xᵢ of an elementwise operation as graph expressions over the inputs x and the output y. */
@@ -107,6 +109,7 @@ export type RegionRule =
   /** Its derivative is another loop, reverse of a loop, or branch. */
   | { readonly kind: "control"; readonly control: Control };
 
+/** What an operation does, as a count. */
 export interface Cost {
   readonly flops: number;
 }
@@ -114,6 +117,7 @@ export interface Cost {
 /** Reads one element of an input at a position of that input's shape. */
 export type Reader = (at: Position) => Expr;
 
+/** What the lowering of an operation is given. */
 export interface LowerContext<A> {
   readonly inputs: readonly Reader[];
   readonly inTypes: readonly TensorType[];
@@ -303,6 +307,7 @@ export interface ViewRule<A> {
 /** Reference data: every element type as doubles, bools and integers exactly. */
 export type Reference = Float64Array;
 
+/** What the reference meaning of an operation is given. */
 export interface EvaluateContext<A> {
   readonly inputs: readonly Reference[];
   readonly inTypes: readonly TensorType[];
@@ -325,6 +330,7 @@ export interface Sample<A> {
   readonly smooth?: boolean;
 }
 
+/** One operation: types, derivative, cost, lowering, reference meaning, samples. */
 export interface OpDef<A = NoAttrs> {
   /** snake_case, as in the text of graphs. */
   readonly name: string;

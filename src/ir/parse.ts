@@ -12,6 +12,7 @@ import { type BindingSyntax, type FuncSyntax, type Problem, readModule, type Sta
 import { sameType, type TensorType, typeText } from "./type.ts";
 import { type VarianceRules, varianceProblem } from "./variance.ts";
 
+/** Options of {@link parse}. */
 export interface ParseOptions {
   /** Name of the file, put before places in messages. */
   readonly file?: string;
@@ -145,6 +146,13 @@ function fail(code: ErrorCode, problems: readonly Problem[], options: ParseOptio
 /**
  * Reads a module of functions. `ops` are the operations that may occur. Throws `ParseError` for text outside of the
  * grammar and `InvalidGraph` for text that means nothing: unknown names, wrong types, missing attributes.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { parse } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * console.log(parse(text, allOps).map(({ name, nodes }) => `${name}: ${nodes.length}`)); // → [f: 1]
  */
 export function parse(text: string, ops: readonly AnyOp[], options: ParseOptions = {}): Graph[] {
   const { funcs, problems } = readModule(text);

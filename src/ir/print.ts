@@ -18,6 +18,7 @@ import type { Graph, Node, Phase, Value } from "./graph.ts";
 import { typeText } from "./type.ts";
 import { variance } from "./variance.ts";
 
+/** Options of {@link print}. */
 export interface PrintOptions {
   /** Append `// model.ts:14` where it is known. */
   readonly locations?: boolean;
@@ -40,6 +41,13 @@ function legalName(hint: string | undefined): string | undefined {
 /**
  * The name of every value that a graph defines (regions have names of their own). Hints are those of values, or from
  * elsewhere.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { parse, valueNames } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * for (const graph of parse(text, allOps)) console.log([...valueNames(graph).values()]); // → [x, y]
  */
 export function valueNames(
   graph: Graph,
@@ -82,7 +90,16 @@ export function applicationText(node: Node, nameOf: (value: Value) => string): s
   return `${node.op.name}(${node.inputs.map(nameOf).join(", ")})${attrsText(node.op, node.attrs)}${replay}`;
 }
 
-/** `d_w = matmul(x, d_z) {ta}`: a node on one line, for messages. */
+/**
+ * `d_w = matmul(x, d_z) {ta}`: a node on one line, for messages.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { nodeText, parse } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * for (const { nodes } of parse(text, allOps)) console.log(nodes.map((node) => nodeText(node, (value) => value.name ?? "?"))); // → [y = tanh(x)]
+ */
 export function nodeText(node: Node, nameOf: (value: Value) => string): string {
   return `${node.outputs.map(nameOf).join(", ")} = ${applicationText(node, nameOf)}`;
 }
@@ -157,7 +174,16 @@ function funcLines(graph: Graph, options: PrintOptions, outer: Phase): string[] 
   return lines;
 }
 
-/** The text of a graph, or of several separated by empty lines; ends with a line break. */
+/**
+ * The text of a graph, or of several separated by empty lines; ends with a line break.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { parse, print } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * console.log(print(parse(text, allOps)).split("\n").length); // → 5
+ */
 export function print(graph: Graph | readonly Graph[], options: PrintOptions = {}): string {
   const graphs = "nodes" in graph ? [graph] : graph;
   return graphs.map((g) => `${funcLines(g, options, "forward").join("\n")}\n`).join("\n");

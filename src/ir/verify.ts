@@ -10,6 +10,7 @@ import { namer, nodeText } from "./print.ts";
 import { type Shape, sameType, type TensorType, typeText } from "./type.ts";
 import { varianceProblem } from "./variance.ts";
 
+/** A way in which a graph is malformed. */
 export interface Violation {
   /** The graph it is in; regions as `outer/inner`. */
   readonly graph: string;
@@ -54,7 +55,16 @@ function typeViolations(node: Node, nameOf: (value: Value) => string): string[] 
   return found;
 }
 
-/** Every way in which a graph is malformed; empty when it is well-formed. */
+/**
+ * Every way in which a graph is malformed; empty when it is well-formed.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { parse, violations } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * for (const graph of parse(text, allOps)) console.log(violations(graph)); // → []
+ */
 export function violations(graph: Graph, path: string = graph.name): readonly Violation[] {
   // names are computed for messages alone
   let names: ((value: Value) => string) | undefined;
@@ -105,7 +115,16 @@ export function violationText(graph: Graph, found: readonly Violation[]): string
     .join("\n  ");
 }
 
-/** Throws `InvalidGraph` with every violation. */
+/**
+ * Throws `InvalidGraph` with every violation.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { parse, verify } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * for (const graph of parse(text, allOps)) verify(graph); // throws InvalidGraph where it is malformed
+ */
 export function verify(graph: Graph): void {
   const found = violations(graph);
   if (found.length === 0) return;

@@ -14,7 +14,16 @@ import { Build } from "./build.ts";
 import type { Graph, Node, Value } from "./graph.ts";
 import { sameType, typeText } from "./type.ts";
 
-/** Every node of a graph and of its regions, outer before inner. */
+/**
+ * Every node of a graph and of its regions, outer before inner.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { allNodes, parse } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * for (const graph of parse(text, allOps)) console.log([...allNodes(graph)].map(({ op }) => op.name)); // → [tanh]
+ */
 export function* allNodes(graph: Graph): Generator<Node> {
   for (const node of graph.nodes) {
     yield node;
@@ -28,13 +37,23 @@ export function* allNodes(graph: Graph): Generator<Node> {
   }
 }
 
+/** An operand of a node. */
 export interface Use {
   readonly node: Node;
   /** Which input of the node. */
   readonly input: number;
 }
 
-/** For every value its uses in order; values without one map to an empty list. Results of the graph are not uses. */
+/**
+ * For every value its uses in order; values without one map to an empty list. Results of the graph are not uses.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { parse, usersOf } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * for (const graph of parse(text, allOps)) console.log([...usersOf(graph).values()].map((uses) => uses.length)); // → [1, 0]
+ */
 export function usersOf(graph: Graph): ReadonlyMap<Value, readonly Use[]> {
   const users = new Map<Value, Use[]>();
   for (const param of graph.params) users.set(param, []);
@@ -49,7 +68,16 @@ export function usersOf(graph: Graph): ReadonlyMap<Value, readonly Use[]> {
   return users;
 }
 
-/** The node that makes each value; parameters are not in the map. */
+/**
+ * The node that makes each value; parameters are not in the map.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { parse, producersOf } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * for (const graph of parse(text, allOps)) console.log(producersOf(graph).size); // → 1
+ */
 export function producersOf(graph: Graph): ReadonlyMap<Value, Node> {
   const producers = new Map<Value, Node>();
   for (const node of graph.nodes) for (const output of node.outputs) producers.set(output, node);
@@ -69,7 +97,16 @@ function liveNodes(graph: Graph, values: readonly Value[]): Node[] {
   return live;
 }
 
-/** The nodes that the given values depend on. */
+/**
+ * The nodes that the given values depend on.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { nodesFor, parse } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * for (const graph of parse(text, allOps)) console.log(nodesFor(graph).size); // → 1
+ */
 export function nodesFor(graph: Graph, values: readonly Value[] = graph.results): ReadonlySet<Node> {
   return new Set(liveNodes(graph, values));
 }
@@ -80,7 +117,16 @@ export function withLiveNodes(graph: Graph): Graph {
   return live.length === graph.nodes.length ? graph : { ...graph, nodes: live.reverse() };
 }
 
-/** The same nodes in an order that respects their dependencies, as near to the given order as possible. */
+/**
+ * The same nodes in an order that respects their dependencies, as near to the given order as possible.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { parse, topological } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * for (const { nodes } of parse(text, allOps)) console.log(topological([...nodes].reverse()).map(({ op }) => op.name)); // → [tanh]
+ */
 export function topological(nodes: readonly Node[]): readonly Node[] {
   const producer = new Map<Value, Node>();
   for (const node of nodes) for (const output of node.outputs) producer.set(output, node);
@@ -111,7 +157,20 @@ export function topological(nodes: readonly Node[]): readonly Node[] {
   return [...done];
 }
 
-/** A new graph built from an old one, node by node: every node is kept, or its results are replaced. */
+/**
+ * A new graph built from an old one, node by node: every node is kept, or its results are replaced.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { parse, Rewrite, sameGraph } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * for (const graph of parse(text, allOps)) {
+ *   const rewrite = new Rewrite(graph);
+ *   for (const node of graph.nodes) rewrite.keep(node);
+ *   console.log(sameGraph(rewrite.finish(), graph)); // → true
+ * }
+ */
 export class Rewrite {
   /** Where new nodes go. */
   readonly build: Build;
@@ -172,7 +231,16 @@ function withRegions(node: Node, visitor: (graph: Graph) => Visit): Node {
   return regions.every((region, i) => region === node.regions[i]) ? node : { ...node, regions };
 }
 
-/** Rewrites a graph and, before each node, its regions. `visitor` is asked once a graph: it may keep state in it. */
+/**
+ * Rewrites a graph and, before each node, its regions. `visitor` is asked once a graph: it may keep state in it.
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ * import { parse, rewriteGraph } from "tidemark/ir";
+ *
+ * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
+ * for (const graph of parse(text, allOps)) console.log(rewriteGraph(graph, () => () => null) === graph); // → true
+ */
 export function rewriteGraph(graph: Graph, visitor: (graph: Graph) => Visit): Graph {
   const rewrite = new Rewrite(graph);
   const visit = visitor(graph);

@@ -161,6 +161,7 @@ const TYPES = {
   },
 } as const satisfies Readonly<Record<string, ElementType>> & Readonly<Record<Accumulator, ElementType>>;
 
+/** Element types. */
 export type DType = keyof typeof TYPES;
 
 type OfKind<K extends Kind> = { [D in DType]: (typeof TYPES)[D]["kind"] extends K ? D : never }[DType];

@@ -33,6 +33,7 @@ import {
 } from "./layer.ts";
 import { linear } from "./linear.ts";
 
+/** Options of {@link multiHeadAttention}. */
 export interface MultiHeadAttentionOptions<B extends boolean = true> {
   readonly heads: number;
   /** A position sees itself and those before it. */
@@ -57,6 +58,7 @@ const OPTIONS: OptionKinds<MultiHeadAttentionOptions> = {
   dtype: "a float type",
 };
 
+/** Parameters of {@link multiHeadAttention}. */
 export interface AttentionParams<B extends boolean = true> {
   /** w [features, 3 · features]: columns of queries, of keys, of values, each one head after the other. */
   readonly qkv: Weights<B>;

@@ -13,11 +13,13 @@ import { ones, zeros } from "./distributions.ts";
 import { APPLY_OPTIONS, requireCounts, requireExtent, type StatefulLayer } from "./layer.ts";
 import { type AffineParams, initialAffine, NORM_OPTIONS, type NormOptions } from "./norm.ts";
 
+/** Running statistics of {@link batchNorm}. */
 export interface BatchNormState {
   readonly mean: Tensor;
   readonly variance: Tensor;
 }
 
+/** Options of {@link batchNorm}. */
 export interface BatchNormLayerOptions extends NormOptions {
   /** The weight of the new batch in the running averages; 0.1 by default. */
   readonly momentum?: number;

@@ -10,7 +10,9 @@ import { fanInUniform } from "./distributions.ts";
 import { partKey } from "./key.ts";
 import { type Layer, requireCounts, requireExtent, WEIGHT_OPTIONS, type WeightOptions, type Weights } from "./layer.ts";
 
+/** Options of convolution layers. */
 export interface ConvLayerOptions<B extends boolean = true> extends WeightOptions<B>, api.ConvOptions {}
+/** Options of transposed convolution layers. */
 export interface ConvTransposeLayerOptions<B extends boolean = true>
   extends WeightOptions<B>,
     api.ConvTransposeOptions {}
@@ -84,7 +86,16 @@ const CONV2D: Kind = { name: "conv2d", axes: 2, transposed: false, apply: api.co
 const TRANSPOSE1D: Kind = { name: "convTranspose1d", axes: 1, transposed: true, apply: api.convTranspose1d };
 const TRANSPOSE2D: Kind = { name: "convTranspose2d", axes: 2, transposed: true, apply: api.convTranspose2d };
 
-/** Convolution of [batch, channels, length]; w is [out, in / groups, kernel]. */
+/**
+ * Convolution of [batch, channels, length]; w is [out, in / groups, kernel].
+ *
+ * @example
+ * import { ones } from "tidemark";
+ * import { conv1d } from "tidemark/nn";
+ *
+ * const layer = conv1d(3, 8, 3, { padding: "same" });
+ * console.log(layer.apply(layer.init(0), ones([2, 3, 16])).shape); // → [2, 8, 16]
+ */
 export function conv1d<B extends boolean = true>(
   inChannels: number,
   outChannels: number,
@@ -113,7 +124,16 @@ export function conv2d<B extends boolean = true>(
   return convolution(CONV2D, { inChannels, outChannels }, kernel, options);
 }
 
-/** Transposed convolution of [batch, channels, length]; w is [in, out / groups, kernel]. */
+/**
+ * Transposed convolution of [batch, channels, length]; w is [in, out / groups, kernel].
+ *
+ * @example
+ * import { ones } from "tidemark";
+ * import { convTranspose1d } from "tidemark/nn";
+ *
+ * const layer = convTranspose1d(8, 3, 2, { stride: 2 });
+ * console.log(layer.apply(layer.init(0), ones([2, 8, 16])).shape); // → [2, 3, 32]
+ */
 export function convTranspose1d<B extends boolean = true>(
   inChannels: number,
   outChannels: number,
@@ -123,7 +143,16 @@ export function convTranspose1d<B extends boolean = true>(
   return convolution(TRANSPOSE1D, { inChannels, outChannels }, kernel, options);
 }
 
-/** Transposed convolution of [batch, channels, height, width]; w is [in, out / groups, kernel height, kernel width]. */
+/**
+ * Transposed convolution of [batch, channels, height, width]; w is [in, out / groups, kernel height, kernel width].
+ *
+ * @example
+ * import { ones } from "tidemark";
+ * import { convTranspose2d } from "tidemark/nn";
+ *
+ * const layer = convTranspose2d(8, 3, 2, { stride: 2 });
+ * console.log(layer.apply(layer.init(0), ones([2, 8, 4, 4])).shape); // → [2, 3, 8, 8]
+ */
 export function convTranspose2d<B extends boolean = true>(
   inChannels: number,
   outChannels: number,

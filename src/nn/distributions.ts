@@ -24,6 +24,16 @@ export type ParamDType = FloatType;
 /** Makes a parameter: the same key gives the same values. */
 export type Initializer = (key: Key, shape: Shape, dtype?: ParamDType) => Tensor;
 
+/**
+ * How many inputs and outputs a weight connects.
+ *
+ * @example
+ * import { type Fans, initializers } from "tidemark/nn";
+ * import { random } from "tidemark";
+ *
+ * const fans: Fans = { fanIn: 100, fanOut: 50 };
+ * console.log(fans.fanIn + fans.fanOut, initializers.heNormal()(random.key(0), [100, 50]).shape); // → 150 [100, 50]
+ */
 export interface Fans {
   readonly fanIn: number;
   readonly fanOut: number;

@@ -38,6 +38,7 @@ export interface LanguageModel<P extends Tree = Tree, C extends Tree = Tree> {
   extend(params: P, tokens: Tensor, cache: C, position: Tensor): readonly [Tensor, C];
 }
 
+/** Options of {@link generator}: those of `compile`, and the capacity of its cache. */
 export interface GeneratorOptions extends Omit<CompileOptions, "donate" | "static" | "shapes" | "axes" | "pad"> {
   /** Positions that the cache has room for: the longest text. */
   readonly capacity: number;
@@ -45,6 +46,7 @@ export interface GeneratorOptions extends Omit<CompileOptions, "donate" | "stati
   readonly chunk?: number;
 }
 
+/** Options of a generator's `generate`. */
 export interface GenerateOptions extends SamplingOptions {
   /** As many as there is room for by default. */
   readonly maxTokens?: number;

@@ -12,6 +12,7 @@ import type { Tree } from "../trace/tree.ts";
 import type { Initializer, ParamDType } from "./distributions.ts";
 import type { Key } from "./key.ts";
 
+/** Options of a layer's `apply`. */
 export interface ApplyOptions {
   /** Training: dropout drops, batch normalisation uses the batch's statistics. False by default. */
   readonly train?: boolean | undefined;
@@ -73,7 +74,15 @@ export interface AnyPlainLayer {
   readonly random?: boolean;
 }
 
-/** The same with state. */
+/**
+ * The same with state.
+ *
+ * @example
+ * import { type AnyStatefulLayer, batchNorm } from "tidemark/nn";
+ *
+ * const layer: AnyStatefulLayer = batchNorm(3);
+ * console.log(Object.keys(layer.initState())); // → [mean, variance]
+ */
 export interface AnyStatefulLayer {
   init(key: Key): Tree;
   initState(): Tree;
@@ -81,12 +90,39 @@ export interface AnyStatefulLayer {
   readonly random?: boolean;
 }
 
+/**
+ * A layer of any kind.
+ *
+ * @example
+ * import { type AnyLayer, batchNorm, linear } from "tidemark/nn";
+ *
+ * const layers: AnyLayer[] = [linear(2, 3), batchNorm(3)];
+ * console.log(layers.map((layer) => "initState" in layer)); // → [false, true]
+ */
 export type AnyLayer = AnyPlainLayer | AnyStatefulLayer;
 
-/** The parameters of a layer. */
+/**
+ * The parameters of a layer.
+ *
+ * @example
+ * import { linear, type ParamsOf } from "tidemark/nn";
+ *
+ * const layer = linear(2, 3);
+ * const shapes = (params: ParamsOf<typeof layer>) => [params.w.shape, params.b.shape];
+ * console.log(shapes(layer.init(0))); // → [[2, 3], [3]]
+ */
 export type ParamsOf<L> = L extends { init(key: Key): infer P } ? P : never;
 
-/** The state of a layer; that of a layer without state is an empty object. */
+/**
+ * The state of a layer; that of a layer without state is an empty object.
+ *
+ * @example
+ * import { batchNorm, type StateOf } from "tidemark/nn";
+ *
+ * const layer = batchNorm(3);
+ * const mean = (state: StateOf<typeof layer>) => state.mean.toArray();
+ * console.log(mean(layer.initState())); // → [0, 0, 0]
+ */
 export type StateOf<L> = L extends { initState(): infer S } ? S : NoParams;
 
 /** Parameters of a layer that has none. */
@@ -95,6 +131,7 @@ export type NoParams = Readonly<Record<never, Tensor>>;
 /** A weight, and an offset unless the layer was made without. */
 export type Weights<B extends boolean> = { readonly w: Tensor } & (B extends false ? unknown : { readonly b: Tensor });
 
+/** Options of layers with a weight. */
 export interface WeightOptions<B extends boolean = true> {
   /** Whether an offset is added; true by default. */
   readonly bias?: B;

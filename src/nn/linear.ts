@@ -48,10 +48,12 @@ export function linear<B extends boolean = true>(
   };
 }
 
+/** Parameters of {@link embedding} and {@link embeddingBag}. */
 export interface EmbeddingParams {
   readonly table: Tensor;
 }
 
+/** Options of {@link embedding}. */
 export interface EmbeddingOptions {
   /** Standard normal by default. */
   readonly table?: Initializer;
@@ -65,7 +67,16 @@ function requireNumbers(name: string, x: Tensor): void {
   fail("DtypeMismatch", `${name}: takes i32 numbers, got ${typeText(x)}`, 'convert them: x.cast("i32")');
 }
 
-/** A vector for each number: i32 [...] becomes [..., features]. A number outside of the table gives NaN. */
+/**
+ * A vector for each number: i32 [...] becomes [..., features]. A number outside of the table gives NaN.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { embedding } from "tidemark/nn";
+ *
+ * const layer = embedding(100, 16);
+ * console.log(layer.apply(layer.init(0), tensor([[1, 2, 3]], { dtype: "i32" })).shape); // → [1, 3, 16]
+ */
 export function embedding(count: number, features: number, options: EmbeddingOptions = {}): Layer<EmbeddingParams> {
   requireCounts("embedding", { count, features });
   requireOptions("embedding", options, EMBEDDING_OPTIONS);
@@ -88,12 +99,22 @@ const BAGS: Readonly<Record<BagMode, (vectors: Tensor) => Tensor>> = {
   max: (vectors) => max(vectors, -2),
 };
 
+/** Options of {@link embeddingBag}. */
 export interface EmbeddingBagOptions extends EmbeddingOptions {
   /** "mean" by default. */
   readonly mode?: BagMode;
 }
 
-/** One vector for each bag of numbers: i32 [..., n] becomes [..., features], the mean, sum or maximum of n vectors. */
+/**
+ * One vector for each bag of numbers: i32 [..., n] becomes [..., features], the mean, sum or maximum of n vectors.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { embeddingBag } from "tidemark/nn";
+ *
+ * const layer = embeddingBag(100, 16);
+ * console.log(layer.apply(layer.init(0), tensor([[1, 2, 3]], { dtype: "i32" })).shape); // → [1, 16]
+ */
 export function embeddingBag(
   count: number,
   features: number,

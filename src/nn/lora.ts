@@ -23,6 +23,7 @@ import { adapterConfig, adapterFile, type LoraConfig, readAdapter, type Target }
 import { matchingNames } from "./lora-targets.ts";
 import { type Factors, type Use, usesOf, withFactors } from "./low-rank.ts";
 
+/** Options of {@link lora}. */
 export interface LoraOptions {
   /** The inner extent of A and B. */
   readonly rank: number;

@@ -9,9 +9,10 @@
  * N. Shazeer and others, ICLR 2017; Switch: W. Fedus and others, 2022; without dropped tokens: T. Gale and others, MLSys 2023.
  */
 import { applyOp } from "../api/apply.ts";
-import { gelu, mul, relu, silu } from "../api/elementwise.ts";
+import { mul } from "../api/elementwise.ts";
 import { TILE } from "../api/grouped.ts";
 import { matmul } from "../api/linear.ts";
+import { gelu, relu, silu } from "../api/math.ts";
 import { sum } from "../api/reduce.ts";
 import { expandDims, reshape } from "../api/shape.ts";
 import { at } from "../base/invariant.ts";
@@ -25,10 +26,12 @@ import { type Key, partKey } from "./key.ts";
 import { requireCounts, requireExtent } from "./layer.ts";
 import { exactPlaces, exactRows, limitedPlaces, type Places, type Routing, route } from "./routing.ts";
 
+/** The function between the two products of an expert. */
 export type Activation = "gelu" | "silu" | "relu";
 
 const ACTIVATIONS: Readonly<Record<Activation, (x: Tensor) => Tensor>> = { gelu, silu, relu };
 
+/** Options of {@link mixtureOfExperts}. */
 export interface MixtureOptions {
   readonly experts: number;
   /** Experts that a token uses; 2 by default. */
@@ -66,6 +69,7 @@ const OPTIONS: OptionKinds<MixtureOptions> = {
   dtype: "a float type",
 };
 
+/** Parameters of {@link mixtureOfExperts}. */
 export interface MixtureParams {
   /** [features, experts]. */
   readonly router: Tensor;
@@ -91,6 +95,7 @@ export interface Mixture {
   readonly load: Tensor;
 }
 
+/** What {@link mixtureOfExperts} returns. */
 export interface MixtureLayer {
   init(key: Key): MixtureParams;
   /** x is [..., features]; all leading axes are tokens. */

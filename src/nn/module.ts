@@ -81,6 +81,15 @@ export function module<const L extends NamedLayers>(
 /**
  * A layer whose parameters get no gradient: nothing is kept or computed for it. An optimizer with weight decay needs
  * `trains` to leave them alone.
+ *
+ * @example
+ * import { grad, ones } from "tidemark";
+ * import { frozen, linear, sequential } from "tidemark/nn";
+ *
+ * const model = sequential(frozen(linear(4, 8)), linear(8, 2));
+ * const loss = (p: ReturnType<typeof model.init>) => model.apply(p, ones([1, 4])).sum();
+ * const slope = grad(loss)(model.init(0));
+ * console.log(slope[0].w.abs().sum().item(), slope[1].w.abs().sum().item() > 0); // → 0 true
  */
 export function frozen<P extends Tree>(layer: Layer<P>): Layer<P> {
   return {

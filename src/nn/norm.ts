@@ -5,6 +5,7 @@ import type { Tensor } from "../trace/tensor.ts";
 import { ones, type ParamDType, zeros } from "./distributions.ts";
 import { type Layer, requireCounts, requireExtent } from "./layer.ts";
 
+/** Options of norm layers. */
 export interface NormOptions {
   /** Keeps the divisor from zero; 1e-5 by default. */
   readonly eps?: number;
@@ -14,10 +15,12 @@ export interface NormOptions {
 /** @internal */
 export const NORM_OPTIONS: OptionKinds<NormOptions> = { eps: "a number", dtype: "a float type" };
 
+/** Parameters of norms with a scale alone. */
 export interface ScaleParams {
   readonly scale: Tensor;
 }
 
+/** Parameters of norms with scale and offset. */
 export interface AffineParams extends ScaleParams {
   readonly offset: Tensor;
 }
@@ -27,7 +30,16 @@ export function initialAffine(features: number, dtype: ParamDType = "f32"): Affi
   return { scale: ones()(0, [features], dtype), offset: zeros()(0, [features], dtype) };
 }
 
-/** Zero mean and unit variance over the last axis, then scale and offset. */
+/**
+ * Zero mean and unit variance over the last axis, then scale and offset.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { layerNorm } from "tidemark/nn";
+ *
+ * const layer = layerNorm(2);
+ * console.log(layer.apply(layer.init(0), tensor([[1, 3]])).toArray()); // → [[-0.999995, 0.999995]]
+ */
 export function layerNorm(features: number, options: NormOptions = {}): Layer<AffineParams> {
   requireCounts("layerNorm", { features });
   requireOptions("layerNorm", options, NORM_OPTIONS);
@@ -40,7 +52,16 @@ export function layerNorm(features: number, options: NormOptions = {}): Layer<Af
   };
 }
 
-/** Division by the root mean square over the last axis, then scale. */
+/**
+ * Division by the root mean square over the last axis, then scale.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { rmsNorm } from "tidemark/nn";
+ *
+ * const layer = rmsNorm(2);
+ * console.log(layer.apply(layer.init(0), tensor([[3, 4]])).toArray()); // → [[0.848528, 1.13137]]
+ */
 export function rmsNorm(features: number, options: NormOptions = {}): Layer<ScaleParams> {
   requireCounts("rmsNorm", { features });
   requireOptions("rmsNorm", options, NORM_OPTIONS);
@@ -53,7 +74,16 @@ export function rmsNorm(features: number, options: NormOptions = {}): Layer<Scal
   };
 }
 
-/** Zero mean and unit variance over groups of channels of [batch, channels, …space], then scale and offset by channel. */
+/**
+ * Zero mean and unit variance over groups of channels of [batch, channels, …space], then scale and offset by channel.
+ *
+ * @example
+ * import { ones } from "tidemark";
+ * import { groupNorm } from "tidemark/nn";
+ *
+ * const layer = groupNorm(2, 4);
+ * console.log(layer.apply(layer.init(0), ones([1, 4, 2, 2])).shape); // → [1, 4, 2, 2]
+ */
 export function groupNorm(groups: number, channels: number, options: NormOptions = {}): Layer<AffineParams> {
   requireCounts("groupNorm", { groups, channels });
   requireOptions("groupNorm", options, NORM_OPTIONS);
@@ -69,7 +99,16 @@ export function groupNorm(groups: number, channels: number, options: NormOptions
   };
 }
 
-/** Zero mean and unit variance of every channel of every example of [batch, channels, …space], then scale and offset by channel. */
+/**
+ * Zero mean and unit variance of every channel of every example of [batch, channels, …space], then scale and offset by channel.
+ *
+ * @example
+ * import { ones } from "tidemark";
+ * import { instanceNorm } from "tidemark/nn";
+ *
+ * const layer = instanceNorm(3);
+ * console.log(layer.apply(layer.init(0), ones([1, 3, 4, 4])).shape); // → [1, 3, 4, 4]
+ */
 export function instanceNorm(channels: number, options: NormOptions = {}): Layer<AffineParams> {
   requireCounts("instanceNorm", { channels });
   requireOptions("instanceNorm", options, NORM_OPTIONS);

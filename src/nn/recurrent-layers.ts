@@ -51,11 +51,13 @@ export function stackedCell<const C extends readonly AnyCell[]>(
   return stacked as unknown as Cell<CellParams<C> & Tree, CellStates<C> & Tree>;
 }
 
+/** Something of each direction. */
 export interface BothWays<T> {
   readonly forward: T;
   readonly backward: T;
 }
 
+/** What {@link bidirectional} returns. */
 export interface Bidirectional<P extends Tree, S extends Tree> {
   init(key: Key): BothWays<P>;
   /** [batch, time, features] → [batch, time, 2 · hidden]: outputs from the start, then those from the end. */

@@ -7,9 +7,10 @@
  *   s₀ ─ cell ─ s₁ ─ cell ─ s₂ ─ cell ─ s₃       unroll, scanCell: outputs of s₁ s₂ s₃, and s₃
  */
 import { scan } from "../api/control.ts";
-import { add, mul, sigmoid, sub, tanh } from "../api/elementwise.ts";
+import { add, mul, sub } from "../api/elementwise.ts";
 import { split } from "../api/join.ts";
 import { matmul } from "../api/linear.ts";
+import { sigmoid, tanh } from "../api/math.ts";
 import { slice, transpose } from "../api/shape.ts";
 import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";
@@ -21,6 +22,7 @@ import { fanInUniform, type Initializer, type ParamDType, zeros } from "./distri
 import { type Key, partKey } from "./key.ts";
 import { requireCounts, requireExtent } from "./layer.ts";
 
+/** One step of a recurrent network. */
 export interface Cell<P extends Tree = Tree, S extends Tree = Tree> {
   init(key: Key): P;
   /** The state before the first input: zeros. */
@@ -31,6 +33,7 @@ export interface Cell<P extends Tree = Tree, S extends Tree = Tree> {
   output(state: S): Tensor;
 }
 
+/** Options of {@link lstmCell} and {@link gruCell}. */
 export interface CellOptions {
   /** Of the weights that meet the state; all parameters start uniform in ±√(1 / hidden) by default. */
   readonly recurrent?: Initializer;
@@ -61,6 +64,7 @@ function drawsOf(name: string, hidden: number, options: CellOptions): Draws {
   return { weight, recurrent, offset, dtype };
 }
 
+/** State of {@link lstmCell}. */
 export interface LstmState {
   /** The output. */
   readonly h: Tensor;
@@ -68,8 +72,9 @@ export interface LstmState {
   readonly c: Tensor;
 }
 
+/** Parameters of {@link lstmCell}. */
 export interface LstmParams {
-  /** [in, 4 · hidden]: input gate, forget gate, candidate, output gate. */
+  /** `[in, 4 · hidden]`: input gate, forget gate, candidate, output gate. */
   readonly wx: Tensor;
   /** [hidden, 4 · hidden]. */
   readonly wh: Tensor;
@@ -81,6 +86,14 @@ export interface LstmParams {
  * Long short-term memory (S. Hochreiter, J. Schmidhuber, 1997; F. Gers and others, 2000):
  *
  *   i, f, o = sigmoid(x·wx + h·wh + b)    g = tanh(…)    c' = f·c + i·g    h' = o · tanh c'
+ *
+ * @example
+ * import { ones } from "tidemark";
+ * import { lstmCell } from "tidemark/nn";
+ *
+ * const cell = lstmCell(3, 5);
+ * const params = cell.init(0);
+ * console.log(cell.output(cell.step(params, ones([2, 3]), cell.initState(2))).shape); // → [2, 5]
  */
 export function lstmCell(inFeatures: number, hidden: number, options: CellOptions = {}): Cell<LstmParams, LstmState> {
   requireCounts("lstmCell", { inFeatures, hidden });
@@ -106,12 +119,14 @@ export function lstmCell(inFeatures: number, hidden: number, options: CellOption
   };
 }
 
+/** State of {@link gruCell}. */
 export interface GruState {
   readonly h: Tensor;
 }
 
+/** Parameters of {@link gruCell}. */
 export interface GruParams {
-  /** [in, 3 · hidden]: reset gate, update gate, candidate. */
+  /** `[in, 3 · hidden]`: reset gate, update gate, candidate. */
   readonly wx: Tensor;
   /** [hidden, 3 · hidden]. */
   readonly wh: Tensor;
@@ -125,6 +140,14 @@ export interface GruParams {
  * Gated recurrent unit (K. Cho and others, 2014), with the reset gate behind the product:
  *
  *   r, z = sigmoid(x·wx + bx + h·wh + bh)    n = tanh(x·wx + bx + r·(h·wh + bh))    h' = n + z·(h - n)
+ *
+ * @example
+ * import { ones } from "tidemark";
+ * import { gruCell } from "tidemark/nn";
+ *
+ * const cell = gruCell(3, 5);
+ * const params = cell.init(0);
+ * console.log(cell.output(cell.step(params, ones([2, 3]), cell.initState(2))).shape); // → [2, 5]
  */
 export function gruCell(inFeatures: number, hidden: number, options: CellOptions = {}): Cell<GruParams, GruState> {
   requireCounts("gruCell", { inFeatures, hidden });
@@ -151,6 +174,7 @@ export function gruCell(inFeatures: number, hidden: number, options: CellOptions
   };
 }
 
+/** What {@link unroll} returns. */
 export interface Unrolled<S> {
   /** One for each input, [batch, hidden]; `stack(outputs, 1)` makes one tensor of them. */
   readonly outputs: readonly Tensor[];
@@ -185,6 +209,7 @@ export function unroll<P extends Tree, S extends Tree>(
   return { outputs, state };
 }
 
+/** What {@link scanCell} returns. */
 export interface Scanned<S> {
   /** [batch, time, hidden]. */
   readonly outputs: Tensor;

@@ -21,6 +21,7 @@ import { partKey } from "./key.ts";
 import type { AnyPlainLayer, Layer, ParamsOf } from "./layer.ts";
 import { partOptions } from "./sequential.ts";
 
+/** Options of {@link reversibleSequence}. */
 export interface ReversibleSequenceOptions {
   /** The axis whose halves are coupled; the last by default. */
   readonly axis?: number;

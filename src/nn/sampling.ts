@@ -11,6 +11,7 @@ import type { TypedArray } from "../kernel/dtype.ts";
 import { describe, fail } from "../trace/arguments.ts";
 import { wordsOf } from "./key.ts";
 
+/** How the next token is drawn. */
 export interface SamplingOptions {
   /** Scores are divided by it; at 0 the token with the highest score is taken, of equal ones the first. Default: 1. */
   readonly temperature?: number;

@@ -6,7 +6,8 @@
  *      └─────────────────────┘     └──────────────────────────────┘
  */
 
-import { add, gelu } from "../api/elementwise.ts";
+import { add } from "../api/elementwise.ts";
+import { gelu } from "../api/math.ts";
 import { scope } from "../api/scope.ts";
 import { type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
@@ -19,6 +20,7 @@ import { linear } from "./linear.ts";
 import { type AffineParams, layerNorm } from "./norm.ts";
 import { partOptions } from "./sequential.ts";
 
+/** Options of {@link transformerBlock}. */
 export interface TransformerBlockOptions {
   readonly heads: number;
   /** Width of the inner layer; four times the features by default. */
@@ -45,6 +47,7 @@ const OPTIONS: OptionKinds<TransformerBlockOptions> = {
   dtype: "a float type",
 };
 
+/** Parameters of {@link transformerBlock}. */
 export interface TransformerBlockParams {
   readonly norm1: AffineParams;
   readonly attention: AttentionParams;

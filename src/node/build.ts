@@ -58,6 +58,7 @@ export function build<A extends readonly (Tree | undefined)[] = [Tensor], R = un
   };
 }
 
+/** Options of {@link writeProgram}. */
 export interface WriteOptions {
   /** Whether files that an earlier build did not write are replaced; default: false. */
   readonly force?: boolean;
@@ -102,6 +103,17 @@ function requireOwn(folder: string, names: readonly string[], earlier: ProgramFi
  * Writes the files of a program to a folder, which is created if it does not exist. Files that were not written by an earlier
  * build, or have changed since, are not replaced unless `force` is given. The folder has the new files when all of them are on the
  * disk, `program.json` last.
+ *
+ * @example
+ * import { mkdtempSync, readdirSync } from "node:fs";
+ * import { tmpdir } from "node:os";
+ * import { join } from "node:path";
+ * import { spec, type Tensor } from "tidemark";
+ * import { build, writeProgram } from "tidemark/node";
+ *
+ * const folder = mkdtempSync(join(tmpdir(), "program-"));
+ * await writeProgram(folder, build((x: Tensor) => x.mul(2))(spec([3])));
+ * console.log(readdirSync(folder).includes("index.js")); // → true
  */
 export async function writeProgram(folder: string, { files }: BuiltProgram, options: WriteOptions = {}): Promise<void> {
   const earlier = earlierProgram(folder);

@@ -6,7 +6,8 @@ import { type Host, plainHost } from "../api/host.ts";
 import { shapeFamilies } from "../api/shape-family.ts";
 import { budgetPlanner } from "../compiler/assemble.ts";
 import { loopSupport } from "../compiler/loops.ts";
-import { spilledPlan } from "../compiler/spill.ts";
+import { overlappedPlan } from "../compiler/overlap.ts";
+import { spilledPlans } from "../compiler/spill.ts";
 import { awaitedTargets } from "../runtime/host.ts";
 import { WebgpuTargets } from "../runtime/webgpu/targets.ts";
 import { WorkerPool } from "../runtime/workers.ts";
@@ -29,7 +30,8 @@ export const nodeHost: Host = {
   workers: new WorkerPool(() => nodeWorkers),
   startTask: nodeTask,
   settleSpill: spilled,
-  spilledPlan,
+  spilledPlans,
+  overlappedPlan,
   planStore: withProcess(systemPlanStore()),
   findSolver,
   planner: budgetPlanner,

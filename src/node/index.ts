@@ -17,6 +17,7 @@ export { type LongRunCounts, type LongRunResult, longRun } from "./long-run.ts";
 export type { DiskOptions, LongRunOptions } from "./long-run-options.ts";
 export type { FileCosts } from "./measure.ts";
 export { type ReadModelOptions, readModel } from "./models.ts";
+export { mpi, type Processes } from "./mpi/public.ts";
 export { type SimulateOptions, type SimulateResult, simulate } from "./simulate.ts";
 export { type TrainOptions, type TrainResult, train } from "./train.ts";
 export { loadFile, type SaveFileOptions, saveFile } from "./weights.ts";

@@ -11,6 +11,7 @@ import type { Tree } from "../trace/tree.ts";
 import type { Progress } from "./execution.ts";
 import type { FileCosts } from "./measure.ts";
 
+/** Snapshots on disk. */
 export interface DiskOptions {
   /** The most bytes of snapshots on disk; default: no limit. */
   readonly bytes?: string | number;
@@ -36,6 +37,7 @@ export const usedTarget = ({ target, note }: ChosenTarget): UsedTarget => ({
 const { target, threads } = PLANNING_OPTIONS;
 export const RUN_TARGET: OptionKinds<RunTarget> = { target, threads };
 
+/** Options of {@link longRun}. */
 export interface LongRunOptions<S extends Tree, C extends readonly Tree[]> extends RunTarget {
   /** From the state before step `i`, an i32 scalar, to the one after it. Captured values have no gradient. */
   readonly step: (state: S, i: Tensor, ...constants: C) => S;

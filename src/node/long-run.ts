@@ -34,6 +34,7 @@ import { HEADER_BYTES } from "./snapshot-file.ts";
 import { advanceGraph, type LossGraph, lossGraph, reverseGraphs, type TracedStep, traceStep } from "./step-graphs.ts";
 import { Store, windowBytes } from "./store.ts";
 
+/** What a long run did, as counts. */
 export interface LongRunCounts {
   /** Evaluations of steps by this process, and those beyond one for each step that it reversed. */
   readonly forwardSteps: number;
@@ -44,6 +45,7 @@ export interface LongRunCounts {
   readonly filesRead: number;
 }
 
+/** What {@link longRun} returns. */
 export interface LongRunResult<S, C extends readonly unknown[]> extends UsedTarget {
   readonly value: Tensor;
   /** The last one. */

@@ -9,6 +9,7 @@ import type { Store } from "./store.ts";
 /** Minimum duration of a measurement; at least one step runs. */
 const MEASURE_MS = 20;
 
+/** What reading and writing a snapshot costs, in steps. */
 export interface FileCosts {
   /** Of one snapshot, in evaluations of a step. */
   readonly writeCost: number;

@@ -10,6 +10,7 @@ import type { OnnxOptions } from "../exchange/onnx/read.ts";
 import type { Pt2Options } from "../exchange/pt2/read.ts";
 import type { ImportedModel } from "../exchange/shared/model.ts";
 
+/** Options of {@link readModel}. */
 export interface ReadModelOptions extends OnnxOptions, Pick<Pt2Options, "unknown"> {}
 
 /**

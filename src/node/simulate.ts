@@ -36,6 +36,7 @@ import { ForwardPrograms } from "./programs.ts";
 import { advanceGraph, type TracedStep, traceStep } from "./step-graphs.ts";
 import { Store, windowBytes } from "./store.ts";
 
+/** Options of {@link simulate}. */
 export interface SimulateOptions<S extends Tree, C extends readonly Tree[]>
   extends RunTarget,
     Pick<LongRunOptions<S, C>, "step" | "steps" | "state" | "constants" | "directory" | "onProgress"> {
@@ -43,6 +44,7 @@ export interface SimulateOptions<S extends Tree, C extends readonly Tree[]>
   readonly every?: number;
 }
 
+/** What {@link simulate} returns. */
 export interface SimulateResult<S> extends UsedTarget {
   /** The last one. */
   readonly state: S;

@@ -1,10 +1,20 @@
 /**
- * @file The file that values of programs wait in. It has no name: it is removed from its folder as soon as it is open, so that a
- * process that is killed leaves nothing behind, and the system frees its room when the last program that uses it is closed. Room is
+ * @file The file that values of programs wait in. It has no name: it never had one, or is removed from its folder as soon as it is
+ * open, so that a process that is killed leaves nothing behind, and the system frees its room when the last program that uses it is closed. Room is
  * taken for all of it before a program runs: a full disk shows then, and not in the middle of a step.
  */
 import { randomBytes } from "node:crypto";
-import { closeSync, fdatasyncSync, fstatSync, openSync, statfsSync, statSync, unlinkSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fdatasyncSync,
+  constants as fsConstants,
+  fstatSync,
+  openSync,
+  statfsSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
 import { constants } from "node:os";
 import { join, resolve } from "node:path";
 import { getSystemErrorName } from "node:util";
@@ -31,24 +41,42 @@ export function requireFolder(folder: string): void {
   }
 }
 
-/** A new file of a folder, without a name. */
-function openNameless(folder: string): number {
+/** Linux makes files that never had a name, where the file system can; Node does not know this flag. */
+const NEVER_NAMED = process.platform === "linux" ? 0o20000000 | fsConstants.O_DIRECTORY | fsConstants.O_RDWR : null;
+
+/** Two descriptors of a new file of a folder, without a name. */
+function openNameless(folder: string): readonly [number, number] {
+  if (NEVER_NAMED !== null) {
+    try {
+      const descriptor = openSync(folder, NEVER_NAMED, 0o600);
+      return [descriptor, openSync(`/proc/self/fd/${descriptor}`, "r+")];
+    } catch {
+      // this file system cannot: a name for a moment
+    }
+  }
   const path = join(folder, `tidemark-spill-${process.pid}-${randomBytes(8).toString("hex")}`);
   try {
-    const descriptor = openSync(path, "wx+", 0o600);
+    const descriptors = [openSync(path, "wx+", 0o600), openSync(path, "r+")] as const;
     unlinkSync(path);
-    return descriptor;
+    return descriptors;
   } catch (error) {
     throw spillError(folder, `cannot be written (${codeOf(error)})`, "give a folder that this user can write to");
   }
 }
 
+function closeBoth(descriptors: readonly [number, number]): void {
+  for (const descriptor of descriptors) closeSync(descriptor);
+}
+
 /** Closes files of programs that were collected. */
-const abandoned = new FinalizationRegistry<number>((descriptor) => closeSync(descriptor));
+const abandoned = new FinalizationRegistry<readonly [number, number]>(closeBoth);
 
 export class SpillFile {
   readonly folder: string;
+  /** For copies of programs, which may turn the system's cache off. */
   readonly descriptor: number;
+  /** For reads and writes of the host between runs, which are of any size at any address. */
+  readonly hostDescriptor: number;
   readonly #reserve: Reserve;
   #holders = 0;
 
@@ -56,8 +84,9 @@ export class SpillFile {
     this.folder = resolve(folder);
     requireFolder(this.folder);
     this.#reserve = reserve;
-    this.descriptor = openNameless(this.folder);
-    abandoned.register(this, this.descriptor, this);
+    const descriptors = openNameless(this.folder);
+    [this.descriptor, this.hostDescriptor] = descriptors;
+    abandoned.register(this, descriptors, this);
   }
 
   /** As the system has it. */
@@ -90,7 +119,7 @@ export class SpillFile {
 
   #close(): void {
     abandoned.unregister(this);
-    closeSync(this.descriptor);
+    closeBoth([this.descriptor, this.hostDescriptor]);
   }
 
   failure(what: string, errorNumber: number): TidemarkError {
@@ -108,7 +137,8 @@ export function measureFolder(folder: string): number {
   const earlier = measured.get(path);
   if (earlier !== undefined) return earlier;
   requireFolder(path);
-  const descriptor = openNameless(path);
+  const descriptors = openNameless(path);
+  const [descriptor] = descriptors;
   try {
     const piece = new Uint8Array(2 ** 20).fill(1);
     const started = performance.now();
@@ -122,7 +152,7 @@ export function measureFolder(folder: string): number {
   } catch (error) {
     throw spillError(path, `cannot be written (${codeOf(error)})`);
   } finally {
-    closeSync(descriptor);
+    closeBoth(descriptors);
   }
 }
 

@@ -113,7 +113,7 @@ describe.each(TARGETS)("spill on %s", (target) => {
   it.skipIf(process.platform !== "linux")("says so where the file cannot be written any more", () => {
     const step = compile(train, asked);
     step.program(initial(), matrix(ROWS, 0));
-    replaceByFull(join(folder, "tidemark-spill-"));
+    replaceByFull(folder);
     expect(() => step(initial(), matrix(ROWS, 0))).toThrow(
       /StorageError: spill: .* cannot be read or written any more \(ENOSPC\)/,
     );

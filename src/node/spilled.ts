@@ -3,7 +3,7 @@ import type { CompileRequest } from "../api/request.ts";
 import { settleSpill } from "../api/spill.ts";
 import { fail } from "../trace/arguments.ts";
 import { measureFolder } from "./spill-file.ts";
-import { wasmWithFile } from "./wasm-file.ts";
+import { wasmWithNodeFile } from "./wasm-file.ts";
 
 export function spilled(request: CompileRequest): CompileRequest {
   const { spill, target, threads = 1 } = request;
@@ -14,5 +14,5 @@ export function spilled(request: CompileRequest): CompileRequest {
     const help = 'give { threads: 1 }, or { target: "native" }, which has both';
     fail("TargetUnsupported", `spill: wasm on ${threads} threads moves no values to files`, help);
   }
-  return { ...settled, target: wasmWithFile() };
+  return { ...settled, target: wasmWithNodeFile() };
 }

@@ -35,6 +35,7 @@ function plannedOf<T extends object>(from: T): Pick<T, Extract<keyof T, (typeof 
 /** A run that is worth a folder is worth the whole search for a plan. */
 const stepOptions = (options: StepOptions): PlanningOptions => ({ effort: "full", ...plannedOf(options), donate: [0] });
 
+/** Options of {@link train}. */
 export interface TrainOptions<S extends Tree, B extends readonly Tree[]> extends StepOptions {
   /** One step: the next state, of the same structure and types, and the loss. */
   readonly step: (state: S, ...batch: B) => readonly [S, Tensor];
@@ -49,6 +50,7 @@ export interface TrainOptions<S extends Tree, B extends readonly Tree[]> extends
   readonly onStep?: (i: number, loss: Tensor) => void;
 }
 
+/** What {@link train} returns. */
 export interface TrainResult<S> extends UsedTarget {
   readonly state: S;
   /** Of the last step; null if no step ran. */

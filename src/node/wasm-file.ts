@@ -1,22 +1,19 @@
 /**
- * @file The target `wasm` for programs whose values wait in a file. The module has a function for the steps between two copies; copies are
- * begun and waited for in between, by threads that share the memory (file-thread.ts).
+ * @file Copies of programs on WebAssembly between their memory, which is shared, and a file, by threads of Node's (file-thread.ts).
  */
 import { invariant } from "../base/invariant.ts";
-import { isTransfer, type PlacedProgram, type PlacedStep, type PlacedTransfer } from "../codegen/placed.ts";
-import { LARGEST_ARENA_BYTES } from "../codegen/wasm/description.ts";
-import { MOST_PAGES } from "../codegen/wasm/encoder.ts";
-import { detectFeatures } from "../codegen/wasm/features.ts";
-import { emitProgram, pagesOf, stepGroups } from "../codegen/wasm/program.ts";
-import type { LoadOptions, Machine, Target } from "../runtime/device.ts";
-import { instanceOf, moduleFrom } from "../runtime/wasm-module.ts";
-import { WasmMemory, wasmTarget } from "../runtime/wasm-target.ts";
+import type { PlacedTransfer } from "../codegen/placed.ts";
+import type { DeviceMemory, Target } from "../runtime/device.ts";
+import { type CopiesNeeded, type FileCopies, wasmWithFile } from "../runtime/wasm-file.ts";
+import { WasmMemory } from "../runtime/wasm-target.ts";
 import { FileThread } from "./file-thread.ts";
 import { reserveByWriting, SpillFile } from "./spill-file.ts";
+import { fileOf, type HasFile, holdFile, type SpillStore, storeOf } from "./spill-store.ts";
 
 /** A memory with the file of the programs that run in it. */
-class FileMemory extends WasmMemory {
+class FileMemory extends WasmMemory implements HasFile {
   file: SpillFile | null = null;
+  store: SpillStore | null = null;
 
   constructor(maximumPages: number) {
     super(null, 0, maximumPages, true);
@@ -24,7 +21,7 @@ class FileMemory extends WasmMemory {
 }
 
 /** The copies of a program, on a thread for each queue. */
-class Copies {
+class Copies implements FileCopies {
   readonly #memory: FileMemory;
   readonly #file: SpillFile;
   readonly #release: () => void;
@@ -32,24 +29,16 @@ class Copies {
   /** Numbers of copies that are under way. */
   readonly #started = new Map<number, number>();
 
-  constructor(
-    memory: FileMemory,
-    transfers: readonly PlacedTransfer[],
-    fileBytes: number,
-    spill: LoadOptions["spill"],
-  ) {
-    invariant(spill, () => "a program with copies to a file, and no folder");
+  constructor(memory: FileMemory, { transfers, fileBytes, spill }: CopiesNeeded) {
+    const folder = spill?.to;
+    invariant(typeof folder === "string", () => "a program with copies to a file, and no folder");
     this.#memory = memory;
-    this.#file = memory.file ?? new SpillFile(spill.to, reserveByWriting);
-    this.#file.reserve(fileBytes);
-    memory.file = this.#file;
-    this.#release = this.#file.hold(() => {
-      memory.file = null;
-    });
+    this.#file = fileOf(memory, fileBytes, () => new SpillFile(folder, reserveByWriting));
+    this.#release = holdFile(memory, this.#file);
     const options = {
       file: this.#file.descriptor,
       memory: memory.memory,
-      limit: spill.limit ?? 0,
+      limit: spill?.limit ?? 0,
       most: transfers.length,
     };
     for (const { queue } of transfers.filter(({ transfer }) => transfer === "start"))
@@ -58,6 +47,11 @@ class Copies {
 
   get bytes(): number {
     return this.#file.bytes;
+  }
+
+  /** The file for what persists in it. */
+  store(): SpillStore {
+    return storeOf(this.#memory, this.#file);
   }
 
   do({ transfer, copy, queue, from, to, bytes }: PlacedTransfer): void {
@@ -84,60 +78,11 @@ class Copies {
   }
 }
 
-const abandoned = new FinalizationRegistry<Copies>((copies) => copies.close());
-
-function load(placed: PlacedProgram, fma: boolean, { stepwise, spill, memory }: LoadOptions): Machine {
-  const { kernels, copies: finalCopies, plan, base } = placed;
-  const height = base + plan.height;
-  const arena = memory ?? new FileMemory(pagesOf(height));
-  invariant(arena instanceof FileMemory, () => "a memory of another target");
-  arena.reserve(height);
-  const code = emitProgram(kernels, finalCopies, height, { fma, winograd: "paying", stepwise, inParts: true });
-  const module = moduleFrom(code.bytes);
-  const { exports } = instanceOf(module, { memory: arena.memory, check: () => undefined });
-  const transfers = kernels.filter(isTransfer);
-  const copies = transfers.length === 0 ? null : new Copies(arena, transfers, plan.others[0]?.height ?? 0, spill);
-  const call = (name: string): void => (exports[name] as () => void)();
-  const groups = stepGroups(kernels).map((group, i): readonly [string, PlacedStep | undefined] => [
-    `part${i}`,
-    group[0],
-  ]);
-  const machine: Machine = {
-    moduleBytes: code.bytes.length,
-    kernelFunctions: code.functions,
-    memory: arena,
-    run() {
-      if (!copies) return call("run");
-      for (const [part, first] of groups) {
-        if (first && isTransfer(first)) copies.do(first);
-        else call(part);
-      }
-      for (const { to, from, bytes } of finalCopies) arena.copy(to, from, bytes);
-      copies.check();
-    },
-    step(i) {
-      const step = kernels[i];
-      if (step && isTransfer(step)) copies?.do(step);
-      else call(`step${i}`);
-    },
-    close() {
-      abandoned.unregister(machine);
-      copies?.close();
-    },
-    ...(copies ? { spillBytes: () => copies.bytes } : {}),
-  };
-  if (copies) abandoned.register(machine, copies, machine);
-  return machine;
-}
-
-/** On one thread. */
-export function wasmWithFile(): Target {
-  const fma = detectFeatures().relaxedMadd;
-  const { loadCode: _, ...plain } = wasmTarget(fma);
-  return {
-    ...plain,
-    spills: true,
-    load: (placed, options) => load(placed, fma, options),
-    allocate: (budgetBytes = LARGEST_ARENA_BYTES) => new FileMemory(Math.min(pagesOf(budgetBytes), MOST_PAGES)),
-  };
-}
+/** WebAssembly on one thread, with a file of Node's. */
+export const wasmWithNodeFile = (): Target =>
+  wasmWithFile({
+    memory: "shared",
+    newMemory: (pages) => new FileMemory(pages),
+    isMemory: (memory: DeviceMemory): memory is FileMemory => memory instanceof FileMemory,
+    copies: (memory, needed) => new Copies(memory, needed),
+  });

@@ -60,6 +60,7 @@ async function* once(make: () => Promise<Uint8Array>): AsyncGenerator<Uint8Array
   yield await make();
 }
 
+/** Options of {@link saveFile}. */
 export interface SaveFileOptions extends SaveOptions {
   /**
    * The most bytes of tensors in one file, `"5GB"` or a number. The tree is then written as `NAME-00001-of-0000N.safetensors` and so on with
@@ -130,6 +131,17 @@ async function withFile<T>(path: string, use: (file: FileHandle) => Promise<T>):
 /**
  * The tensors of a safetensors file, as `load` gives them; of a checkpoint in several files by the path of its `.index.json`; or of an
  * `.npy` file (as `value`) or `.npz` file.
+ *
+ * @example
+ * import { mkdtempSync } from "node:fs";
+ * import { tmpdir } from "node:os";
+ * import { join } from "node:path";
+ * import { tensor } from "tidemark";
+ * import { loadFile, saveFile } from "tidemark/node";
+ *
+ * const path = join(mkdtempSync(join(tmpdir(), "tidemark-")), "model.safetensors");
+ * await saveFile(path, { w: tensor([1, 2]) });
+ * console.log((await loadFile(path)).w?.toArray()); // → [1, 2]
  */
 export async function loadFile(path: string): Promise<Record<string, Tensor>>;
 export async function loadFile<T extends Tree>(path: string, like: T, options?: LoadOptions): Promise<T>;

@@ -100,6 +100,14 @@ import {
 } from "./special.ts";
 import { fold, unfold } from "./window.ts";
 
+/**
+ * Every operation, for reading graphs from text (`parse` of `tidemark/ir`).
+ *
+ * @example
+ * import { allOps } from "tidemark";
+ *
+ * console.log(allOps.length > 100, allOps.find(({ name }) => name === "matmul")?.name); // → true matmul
+ */
 export const allOps: readonly AnyOp[] = [
   // create
   full,

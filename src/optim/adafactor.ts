@@ -24,6 +24,7 @@ import {
   shrunk,
 } from "./optimizer.ts";
 
+/** Options of {@link adafactor}. */
 export interface AdafactorOptions extends OptimizerOptions, DecayOptions {
   /** c of β = 1 - t⁻ᶜ; 0.8 by default. */
   readonly decay?: number;
@@ -75,7 +76,18 @@ function secondMoment({ grad, slots }: Leaf, eps: number, share: Tensor) {
   return { next: { rows, columns }, inverse: mul(expandDims(relative, -1), expandDims(rsqrt(columns), -2)) };
 }
 
-/** The rate is at most 0.01 by default, and at most 1/√t at update t. */
+/**
+ * The rate is at most 0.01 by default, and at most 1/√t at update t.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { adafactor } from "tidemark/optim";
+ *
+ * const optimizer = adafactor({ lr: 0.1 });
+ * const params = { w: tensor([1, -2]) };
+ * const state = optimizer.update(optimizer.init(params), params);
+ * console.log(state.params.w.toArray()); // → [0.841886, -1.84189]
+ */
 export function adafactor(options: AdafactorOptions = {}): Optimizer {
   requireOptions("adafactor", options, OPTIONS);
   const { lr = 0.01, decay = 0.8, clipUpdate = 1, eps = 1e-30, leastSize = 1e-3, weightDecay = 0 } = options;

@@ -18,6 +18,7 @@ import {
 } from "./optimizer.ts";
 import type { Table } from "./rows.ts";
 
+/** Options of {@link adagrad}. */
 export interface AdagradOptions extends OptimizerOptions, DecayOptions, LazyOptions {
   /** The rate of update t is lr / (1 + (t-1)·lrDecay); 0 by default. */
   readonly lrDecay?: number;
@@ -38,6 +39,15 @@ const OPTIONS: OptionKinds<AdagradOptions> = {
 /**
  * s ← s + g², p ← p - lr · g / (√s + ε). The rate is 0.01 by default. Without decay, large tables that a compiled step looks up are
  * updated row by row.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { adagrad } from "tidemark/optim";
+ *
+ * const optimizer = adagrad({ lr: 0.5 });
+ * const params = { w: tensor([1, -2]) };
+ * const state = optimizer.update(optimizer.init(params), params);
+ * console.log(state.params.w.toArray()); // → [0.5, -1.5]
  */
 export function adagrad(options: AdagradOptions = {}): Optimizer {
   requireOptions("adagrad", options, OPTIONS);

@@ -14,6 +14,7 @@ import type { Tensor } from "../trace/tensor.ts";
 import { type AdamScalars, adamScalars, MOMENT_OPTIONS, type MomentOptions, momentSettings } from "./adam.ts";
 import { type Leaf, type Optimizer, optimizer } from "./optimizer.ts";
 
+/** Options of {@link adamMini}. */
 export interface AdamMiniOptions extends MomentOptions {
   /**
    * How many blocks a parameter has along each axis, by path and shape. By default one for each index of the last axis (output
@@ -59,6 +60,15 @@ function spread(v: Tensor, shape: Shape): Tensor {
 /**
  * Adam with one average of squares for a block: about 4 bytes of state for each element of a parameter where Adam has 8. Weight decay
  * is apart from the gradient, 0 by default. The rate is 0.001 by default.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { adamMini } from "tidemark/optim";
+ *
+ * const optimizer = adamMini({ lr: 0.1 });
+ * const params = { w: tensor([1, -2]) };
+ * const state = optimizer.update(optimizer.init(params), params);
+ * console.log(state.params.w.toArray()); // → [0.936754, -1.87351]
  */
 export function adamMini(options: AdamMiniOptions = {}): Optimizer {
   requireOptions("adamMini", options, OPTIONS);

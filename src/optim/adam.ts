@@ -7,7 +7,8 @@
  *
  * 1 - βᵗ is computed as -expm1(t·ln β): at t = 1 and β = 0.999 the plain formula would lose four digits in f32.
  */
-import { add, div, expm1, mul, neg, rsqrt, sqrt, square, sub } from "../api/elementwise.ts";
+import { add, div, mul, neg, rsqrt, sqrt, square, sub } from "../api/elementwise.ts";
+import { expm1 } from "../api/math.ts";
 import type { TensorLike } from "../api/operands.ts";
 import { type OptionKinds, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
@@ -27,6 +28,7 @@ import {
 } from "./optimizer.ts";
 import type { Table } from "./rows.ts";
 
+/** Options of optimizers with two moments. */
 export interface MomentOptions extends OptimizerOptions, DecayOptions {
   /** Decay rate of the mean of gradients; 0.9 by default. */
   readonly beta1?: number;
@@ -36,6 +38,7 @@ export interface MomentOptions extends OptimizerOptions, DecayOptions {
   readonly eps?: number;
 }
 
+/** Options of {@link adam} and {@link adamw}. */
 export interface AdamOptions extends MomentOptions, LazyOptions {}
 
 /** @internal */
@@ -141,7 +144,18 @@ export function adam(options: AdamOptions = {}): Optimizer {
   return optimizer(adamRule("adam", options, false), options.lr ?? 0.001, options);
 }
 
-/** Adam with p ← p·(1 - lr·weightDecay) before the step; 0.01 by default. The rate is 0.001 by default. */
+/**
+ * Adam with p ← p·(1 - lr·weightDecay) before the step; 0.01 by default. The rate is 0.001 by default.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { adamw } from "tidemark/optim";
+ *
+ * const optimizer = adamw({ lr: 0.1, weightDecay: 0.01 });
+ * const params = { w: tensor([1, -2]) };
+ * const state = optimizer.update(optimizer.init(params), params);
+ * console.log(state.params.w.toArray()); // → [0.899, -1.898]
+ */
 export function adamw(options: AdamOptions = {}): Optimizer {
   requireOptions("adamw", options, OPTIONS);
   const weightDecay = options.weightDecay ?? 0.01;

@@ -20,6 +20,7 @@ import type { Tensor } from "../trace/tensor.ts";
 import { type AdamScalars, adamScalars, MOMENT_OPTIONS, type MomentOptions, momentSettings } from "./adam.ts";
 import { type Leaf, type Optimizer, optimizer, penalized, type Rule } from "./optimizer.ts";
 
+/** Options of {@link adam8bit} and {@link adamw8bit}. */
 export interface Adam8bitOptions extends MomentOptions {
   /** Parameters of fewer elements keep their moments in full; 4096 by default. */
   readonly leastElements?: number;
@@ -131,7 +132,18 @@ export function adam8bit(options: Adam8bitOptions = {}): Optimizer {
   return optimizer(rule8bit("adam8bit", options, false), options.lr ?? 0.001, options);
 }
 
-/** The same with weight decay apart from the gradient, as `adamw`; 0.01 by default. */
+/**
+ * The same with weight decay apart from the gradient, as `adamw`; 0.01 by default.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { adamw8bit } from "tidemark/optim";
+ *
+ * const optimizer = adamw8bit({ lr: 0.1 });
+ * const params = { w: tensor([1, -2]) };
+ * const state = optimizer.update(optimizer.init(params), params);
+ * console.log(state.params.w.toArray()); // → [0.899, -1.898]
+ */
 export function adamw8bit(options: Adam8bitOptions = {}): Optimizer {
   requireOptions("adamw8bit", options, OPTIONS);
   const weightDecay = options.weightDecay ?? 0.01;

@@ -15,7 +15,15 @@ function requirePositive(name: string, limit: number): void {
   fail("InvalidArgument", `${name}: limit ${describe(limit)}`, "give a number above 0");
 }
 
-/** The Euclidean norm of all gradients taken together. */
+/**
+ * The Euclidean norm of all gradients taken together.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { globalNorm } from "tidemark/optim";
+ *
+ * console.log(globalNorm({ w: tensor([3]), b: tensor([4]) }).item()); // → 5
+ */
 export function globalNorm(grads: Tree): Tensor {
   const { leaves } = flatten(grads, "grads");
   const dtype = widestFloat(leaves.map((leaf) => leaf.dtype));
@@ -43,7 +51,15 @@ export function clipByGlobalNorm(limit: number): GradientTransform {
   };
 }
 
-/** Clips every element to ±limit. */
+/**
+ * Clips every element to ±limit.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { clipByValue } from "tidemark/optim";
+ *
+ * console.log(clipByValue(1)({ w: tensor([3, -0.5]) }).w.toArray()); // → [1, -0.5]
+ */
 export function clipByValue(limit: number): GradientTransform {
   requirePositive("clipByValue", limit);
   return <P extends Tree>(grads: P): P => {
@@ -55,7 +71,16 @@ export function clipByValue(limit: number): GradientTransform {
   };
 }
 
-/** Transforms one after the other. */
+/**
+ * Transforms one after the other.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { chain, clipByGlobalNorm, clipByValue } from "tidemark/optim";
+ *
+ * const transform = chain(clipByValue(1), clipByGlobalNorm(0.5));
+ * console.log(transform({ w: tensor([3, -4]) }).w.toArray()); // → [0.353553, -0.353553]
+ */
 export function chain(...transforms: readonly GradientTransform[]): GradientTransform {
   for (const transform of transforms) requireFunction("chain", "a transform", transform);
   return (grads) => transforms.reduce((g, transform) => transform(g), grads);

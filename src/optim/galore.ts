@@ -24,6 +24,7 @@ import type { Tensor } from "../trace/tensor.ts";
 import { type AdamScalars, adamScalars, MOMENT_OPTIONS, type MomentOptions, momentSettings } from "./adam.ts";
 import { type Leaf, type Optimizer, optimizer, requireRanges } from "./optimizer.ts";
 
+/** Options of {@link galore}. */
 export interface GaloreOptions extends MomentOptions {
   /** Dimensions that gradients are projected to; 128 by default. */
   readonly rank?: number;
@@ -72,6 +73,15 @@ function basisOf(g: Tensor, rank: number, isWide: boolean): Tensor {
 /**
  * Adam in a space of `rank` dimensions for each matrix, which is chosen every few steps: for a matrix n × m with n ≤ m the state is
  * n·r + 2·m·r numbers where Adam has 2·n·m. Weight decay is apart from the gradient, 0 by default. The rate is 0.001 by default.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { galore } from "tidemark/optim";
+ *
+ * const optimizer = galore({ lr: 0.1, rank: 1 });
+ * const params = { w: tensor([[1, -2], [3, 4]]) };
+ * const state = optimizer.update(optimizer.init(params), params);
+ * console.log(state.params.w.toArray()); // → [[1.0062, -1.9938], [2.97578, 3.97578]]
  */
 export function galore(options: GaloreOptions = {}): Optimizer {
   requireOptions("galore", options, OPTIONS);

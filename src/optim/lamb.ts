@@ -25,7 +25,18 @@ function trustRatio(param: Tensor, step: Tensor): Tensor {
   return where(logicalOr(equal(above, 0), equal(below, 0)), 1, div(above, below));
 }
 
-/** Options and defaults are those of Adam, except ε, which is 10⁻⁶; the rate is 0.001 by default. */
+/**
+ * Options and defaults are those of Adam, except ε, which is 10⁻⁶; the rate is 0.001 by default.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { lamb } from "tidemark/optim";
+ *
+ * const optimizer = lamb({ lr: 0.1 });
+ * const params = { w: tensor([1, -2]) };
+ * const state = optimizer.update(optimizer.init(params), params);
+ * console.log(state.params.w.toArray()); // → [0.841886, -1.84189]
+ */
 export function lamb(options: MomentOptions = {}): Optimizer {
   requireOptions("lamb", options, MOMENT_OPTIONS);
   const { lr = 0.001, beta1 = 0.9, beta2 = 0.999, eps = 1e-6, weightDecay = 0 } = options;

@@ -19,6 +19,7 @@ import { asFunction, inPhase } from "../trace/trace.ts";
 import { flatten, flattenLike, type Tree, unflatten } from "../trace/tree.ts";
 import { type Optimizer, type OptimizerOptions, type OptimizerState, requireRanges } from "./optimizer.ts";
 
+/** Options of {@link lbfgs}. */
 export interface LbfgsOptions extends Pick<OptimizerOptions, "lr" | "clip"> {
   /** Pairs of changes that are kept, each as large as the parameters twice; 10 by default. */
   readonly history?: number;
@@ -81,7 +82,18 @@ function renewed(pairs: readonly Pair[], pair: Pair): readonly Pair[] {
   });
 }
 
-/** Steps of the rate 1 by default. */
+/**
+ * Steps of the rate 1 by default.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { lbfgs } from "tidemark/optim";
+ *
+ * const optimizer = lbfgs({ lr: 0.1 });
+ * const params = { w: tensor([1, -2]) };
+ * const state = optimizer.update(optimizer.init(params), params);
+ * console.log(state.params.w.toArray()); // → [0.966667, -1.93333]
+ */
 export function lbfgs(options: LbfgsOptions = {}): Optimizer {
   requireOptions("lbfgs", options, OPTIONS);
   const { lr = 1, clip, history = 10 } = options;

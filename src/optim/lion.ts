@@ -17,6 +17,7 @@ import {
   shrunk,
 } from "./optimizer.ts";
 
+/** Options of {@link lion}. */
 export interface LionOptions extends OptimizerOptions, DecayOptions {
   /** Weight of the average in the direction of a step; 0.9 by default. */
   readonly beta1?: number;
@@ -26,7 +27,18 @@ export interface LionOptions extends OptimizerOptions, DecayOptions {
 
 const OPTIONS: OptionKinds<LionOptions> = { ...COMMON_OPTIONS, beta1: "a number", beta2: "a number" };
 
-/** Lion with weight decay apart from the gradient, 0 by default. The rate is 0.0001 by default: a tenth of Adam's. */
+/**
+ * Lion with weight decay apart from the gradient, 0 by default. The rate is 0.0001 by default: a tenth of Adam's.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { lion } from "tidemark/optim";
+ *
+ * const optimizer = lion({ lr: 0.1 });
+ * const params = { w: tensor([1, -2]) };
+ * const state = optimizer.update(optimizer.init(params), params);
+ * console.log(state.params.w.toArray()); // → [0.9, -1.9]
+ */
 export function lion(options: LionOptions = {}): Optimizer {
   requireOptions("lion", options, OPTIONS);
   const { lr = 1e-4, beta1 = 0.9, beta2 = 0.99, weightDecay = 0 } = options;

@@ -21,6 +21,7 @@ import type { GradientTransform } from "./clip.ts";
 import { rowGradientOf, Table } from "./rows.ts";
 import type { LearningRate } from "./schedules.ts";
 
+/** Parameters, the number of updates so far, and what the optimizer keeps of each parameter. */
 export interface OptimizerState<P extends Tree = Tree> {
   readonly params: P;
   /** The optimizer's moments, by name, each a tree like the parameters. */
@@ -29,6 +30,7 @@ export interface OptimizerState<P extends Tree = Tree> {
   readonly step: Tensor;
 }
 
+/** A pair of pure functions over one state. */
 export interface Optimizer {
   /** Each element of a parameter is updated from its own gradient and slots alone: so may parts of it be, on several devices. */
   readonly perElement?: boolean;
@@ -38,6 +40,7 @@ export interface Optimizer {
   update<P extends Tree>(state: OptimizerState<P>, grads: NoInfer<P>): OptimizerState<P>;
 }
 
+/** Options of every optimizer. */
 export interface OptimizerOptions {
   /** A number, or a function of the step. */
   readonly lr?: LearningRate;
@@ -47,6 +50,7 @@ export interface OptimizerOptions {
   readonly trains?: (path: string) => boolean;
 }
 
+/** Weight decay. */
 export interface DecayOptions {
   /** The weight-decay coefficient; 0 by default. */
   readonly weightDecay?: number;
@@ -54,6 +58,7 @@ export interface DecayOptions {
   readonly decays?: (path: string) => boolean;
 }
 
+/** Tables of which few rows are updated. */
 export interface LazyOptions {
   /**
    * Tables of which only the rows that a step looks up are updated, by path (`params.table`); none by default. Moments and weight

@@ -18,6 +18,7 @@ import {
 } from "./optimizer.ts";
 import type { Table } from "./rows.ts";
 
+/** Options of {@link rmsprop}. */
 export interface RmspropOptions extends OptimizerOptions, DecayOptions, LazyOptions {
   /** Decay rate of the mean of squares; 0.99 by default. */
   readonly alpha?: number;
@@ -38,7 +39,18 @@ const OPTIONS: OptionKinds<RmspropOptions> = {
   centered: "a boolean",
 };
 
-/** s ← α·s + (1-α)·g², p ← p - lr · g / (√s + ε). The rate is 0.01 by default. */
+/**
+ * s ← α·s + (1-α)·g², p ← p - lr · g / (√s + ε). The rate is 0.01 by default.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { rmsprop } from "tidemark/optim";
+ *
+ * const optimizer = rmsprop({ lr: 0.05 });
+ * const params = { w: tensor([1, -2]) };
+ * const state = optimizer.update(optimizer.init(params), params);
+ * console.log(state.params.w.toArray()); // → [0.5, -1.5]
+ */
 export function rmsprop(options: RmspropOptions = {}): Optimizer {
   requireOptions("rmsprop", options, OPTIONS);
   const { lr = 0.01, alpha = 0.99, eps = 1e-8, momentum = 0, centered = false, weightDecay = 0 } = options;

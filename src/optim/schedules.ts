@@ -5,7 +5,8 @@
  *   warmupCosine   ╱‾‾╲                cosine ‾‾╲            stepDecay ‾‾|__
  *                 ╱    ╲__                       ╲__                        |__
  */
-import { add, cast, clamp, cos, div, less, mul, pow, where } from "../api/elementwise.ts";
+import { add, cast, clamp, div, less, mul, pow, where } from "../api/elementwise.ts";
+import { cos } from "../api/math.ts";
 import { at } from "../base/invariant.ts";
 import { describe, fail, type OptionKinds, requireArray, requireOptions } from "../trace/arguments.ts";
 import { tensor } from "../trace/literal.ts";
@@ -35,7 +36,16 @@ function requireRates(name: string, rates: Readonly<Record<string, number>>): vo
 const progress = (step: Tensor, from: number, steps: number): Tensor =>
   clamp(div(add(cast(step, "f32"), -from), steps), 0, 1);
 
-/** The same rate throughout. */
+/**
+ * The same rate throughout.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { constant, sgd } from "tidemark/optim";
+ *
+ * const optimizer = sgd({ lr: constant(0.1) });
+ * console.log(optimizer.init(tensor([1])).step.item(), constant(0.1)(tensor(5)).item()); // → 0 0.1
+ */
 export function constant(value: number): Schedule {
   // one that may differ between calls
   if (numberOf(value)) return () => value as unknown as Tensor;
@@ -43,21 +53,48 @@ export function constant(value: number): Schedule {
   return () => tensor(value);
 }
 
-/** From one rate to another along a straight line of `steps` updates, then the second one. */
+/**
+ * From one rate to another along a straight line of `steps` updates, then the second one.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { linear } from "tidemark/optim";
+ *
+ * const rate = linear(1, 0, 10);
+ * console.log([0, 5, 10].map((step) => rate(tensor(step, { dtype: "i32" })).item())); // → [1, 0.5, 0]
+ */
 export function linear(from: number, to: number, steps: number): Schedule {
   requireRates("linear", { from, to });
   requireSteps("linear", { steps });
   return (step) => add(mul(progress(step, 0, steps), to - from), from);
 }
 
-/** peak · (step + 1) / steps, then the peak: the first update already moves. */
+/**
+ * peak · (step + 1) / steps, then the peak: the first update already moves.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { linearWarmup } from "tidemark/optim";
+ *
+ * const rate = linearWarmup(1, 10);
+ * console.log([0, 5, 20].map((step) => rate(tensor(step, { dtype: "i32" })).item())); // → [0.1, 0.6, 1]
+ */
 export function linearWarmup(peak: number, steps: number): Schedule {
   requireRates("linearWarmup", { peak });
   requireSteps("linearWarmup", { steps });
   return (step) => mul(progress(step, -1, steps), peak);
 }
 
-/** From peak to end along half a period of the cosine (I. Loshchilov, F. Hutter, ICLR 2017), then the end. */
+/**
+ * From peak to end along half a period of the cosine (I. Loshchilov, F. Hutter, ICLR 2017), then the end.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { cosine } from "tidemark/optim";
+ *
+ * const rate = cosine(1, 100);
+ * console.log([0, 50, 100].map((step) => rate(tensor(step, { dtype: "i32" })).item())); // → [1, 0.5, 0]
+ */
 export function cosine(peak: number, steps: number, end = 0): Schedule {
   requireRates("cosine", { peak, end });
   requireSteps("cosine", { steps });
@@ -69,6 +106,7 @@ function halfCosine(p: Tensor, peak: number, end: number): Tensor {
   return add(mul(add(cos(mul(p, Math.PI)), 1), (peak - end) / 2), end);
 }
 
+/** Options of {@link warmupCosine}. */
 export interface WarmupOptions {
   /** Updates until the peak. */
   readonly warmup: number;
@@ -99,14 +137,32 @@ export function warmupCosine(peak: number, options: WarmupOptions): Schedule {
   return (step) => where(less(step, warmup), rise(step), halfCosine(progress(step, warmup, total - warmup), peak, end));
 }
 
-/** start · factor^(step / every). */
+/**
+ * start · factor^(step / every).
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { exponential } from "tidemark/optim";
+ *
+ * const rate = exponential(1, 0.5, 10);
+ * console.log([0, 10, 20].map((step) => rate(tensor(step, { dtype: "i32" })).item())); // → [1, 0.5, 0.25]
+ */
 export function exponential(start: number, factor: number, every = 1): Schedule {
   requireRates("exponential", { start, factor });
   requireSteps("exponential", { every });
   return (step) => mul(pow(factor, div(cast(step, "f32"), every)), start);
 }
 
-/** start · factor^⌊step / every⌋. */
+/**
+ * start · factor^⌊step / every⌋.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { stepDecay } from "tidemark/optim";
+ *
+ * const rate = stepDecay(1, 0.5, 10);
+ * console.log([0, 9, 10].map((step) => rate(tensor(step, { dtype: "i32" })).item())); // → [1, 1, 0.5]
+ */
 export function stepDecay(start: number, factor: number, every: number): Schedule {
   requireRates("stepDecay", { start, factor });
   requireSteps("stepDecay", { every });
@@ -114,7 +170,16 @@ export function stepDecay(start: number, factor: number, every: number): Schedul
   return (step) => mul(pow(factor, cast(div(step, every), "f32")), start);
 }
 
-/** values[i] from update boundaries[i - 1] on: one value more than boundaries, which increase. */
+/**
+ * values[i] from update boundaries[i - 1] on: one value more than boundaries, which increase.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { piecewise } from "tidemark/optim";
+ *
+ * const rate = piecewise([10, 20], [1, 0.5, 0.1]);
+ * console.log([0, 10, 20].map((step) => rate(tensor(step, { dtype: "i32" })).item())); // → [1, 0.5, 0.1]
+ */
 export function piecewise(boundaries: readonly number[], values: readonly number[]): Schedule {
   requireArray("piecewise", "the boundaries", boundaries, "piecewise([10, 20], [0.1, 0.01, 0.001])");
   requireArray("piecewise", "the values", values, "piecewise([10, 20], [0.1, 0.01, 0.001])");

@@ -17,6 +17,7 @@ import {
   requireRanges,
 } from "./optimizer.ts";
 
+/** Options of {@link sgd}. */
 export interface SgdOptions extends OptimizerOptions, DecayOptions, LazyOptions {
   /** The momentum coefficient; 0 by default, which needs no slot. */
   readonly momentum?: number;

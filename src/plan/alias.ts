@@ -27,7 +27,17 @@ import { needsSlot, type PlanStep, type Program, replacementOf, returnStepOf } f
 
 type GrowingGroup = { -readonly [K in keyof BufferGroup]: BufferGroup[K] } & { storages: Storage[] };
 
-/** Decides which values share buffers; addresses come later. */
+/**
+ * Decides which values share buffers; addresses come later.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { assignBuffers } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(assignBuffers(plan.program).problem.buffers.length); // → 6
+ */
 export function assignBuffers(program: Program, capacity: number = Number.POSITIVE_INFINITY): Assignment {
   const storages = storagesOf(program);
   return assembleProblem(program, storages, groupStorages(program, storages), capacity);

@@ -17,7 +17,17 @@ import { alignUp, type Bound, type Problem } from "./problem.ts";
 import { type Program, replacementOf } from "./program.ts";
 import { spaceOf } from "./space.ts";
 
-/** The most live bytes, the first step with that many, and the buffers live there. */
+/**
+ * The most live bytes, the first step with that many, and the buffers live there.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { boundOf, problemIn } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(boundOf(problemIn(plan.problem)).bytes === plan.bound.bytes); // → true
+ */
 export function boundOf(problem: Problem): Bound {
   const { buffers, alignment } = problem;
   const starts = [...buffers].sort((a, b) => a.lifespan.start - b.lifespan.start);
@@ -39,7 +49,16 @@ export function boundOf(problem: Problem): Bound {
   return { ...best, live: alive.map((b) => b.id) };
 }
 
-/** Live bytes at every step of [0, steps), rounded up to the alignment. */
+/**
+ * Live bytes at every step of [0, steps), rounded up to the alignment.
+ *
+ * @example
+ * import { liveBytes, parseCsv } from "tidemark/plan";
+ *
+ * const text = "id,lower,upper,size\na,0,2,64\nb,1,3,64";
+ * const { problem } = parseCsv(text);
+ * console.log([...liveBytes(problem, 3)]); // → [64, 128, 64]
+ */
 export function liveBytes(problem: Problem, steps: number): Float64Array {
   const change = new Float64Array(steps + 1);
   for (const { lifespan, bytes } of problem.buffers) {

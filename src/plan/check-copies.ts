@@ -26,8 +26,9 @@ export function checkCopies(program: Program): void {
 
 type Message = (what: string) => string;
 
-function checkKernel(program: Program, { reads, writes, queue = 0 }: PlanStep, message: Message): void {
-  invariant(queue === 0, () => message(`only copies run on queue ${queue}`));
+function checkKernel(program: Program, { reads, writes, exchange, queue = 0 }: PlanStep, message: Message): void {
+  const isQueued = queue === 0 || exchange?.kind === "start";
+  invariant(isQueued, () => message(`only copies and collectives run on queue ${queue}`));
   if (!program.spaceOf) return;
   const outside = [...reads, ...writes].find((value) => spaceOf(program, value) !== 0);
   invariant(!outside, () => message(`${outside?.name ?? "a value"} is not in the first memory space`));

@@ -6,8 +6,8 @@ import type { Node, Phase, Value } from "../ir/graph.ts";
 import type { AnyOp, OpDef } from "../ir/op.ts";
 import type { PlanStep } from "./program.ts";
 
-/** An operation whose results are its inputs. */
-function identityOp(name: string): AnyOp {
+/** An operation whose results are its inputs: a step of the planner's own has it for its text. */
+export function identityOp(name: string): AnyOp {
   const op: OpDef = {
     name,
     defaults: {},
@@ -24,7 +24,7 @@ function identityOp(name: string): AnyOp {
 }
 
 const COPY = identityOp("copy");
-const WAIT = identityOp("wait");
+export const WAIT = identityOp("wait");
 
 export interface CopyOptions {
   readonly from: Value;
@@ -34,7 +34,7 @@ export interface CopyOptions {
   readonly queue: number;
 }
 
-function nodeOf(op: AnyOp, inputs: readonly Value[], outputs: readonly Value[], phase: Phase): Node {
+export function nodeOf(op: AnyOp, inputs: readonly Value[], outputs: readonly Value[], phase: Phase): Node {
   return { op, inputs, attrs: {}, outputs, regions: [], phase, where: undefined, replay: 0 };
 }
 

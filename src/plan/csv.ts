@@ -12,6 +12,7 @@ import { grouped, TidemarkError } from "../base/errors.ts";
 import type { Buffer, Problem, ProgramBuffer, ProgramProblem } from "./problem.ts";
 import { listed } from "./table.ts";
 
+/** A problem as a file has it. */
 export interface CsvProblem {
   readonly problem: Problem;
   /** The ids of the file, by buffer. */
@@ -26,7 +27,16 @@ const REQUIRED = ["id", "lower", "upper", "size"] as const;
 const SHOWN = 20;
 const LONGEST = 200;
 
-/** Reads a problem; faulty lines are reported together. */
+/**
+ * Reads a problem; faulty lines are reported together.
+ *
+ * @example
+ * import { parseCsv } from "tidemark/plan";
+ *
+ * const text = "id,lower,upper,size\na,0,2,64\nb,1,3,64";
+ * const { problem } = parseCsv(text);
+ * console.log(problem.buffers.map(({ bytes }) => bytes)); // → [64, 64]
+ */
 export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINITY): CsvProblem {
   const lines = text.split(/\r?\n/);
   const header = (lines[0] ?? "").split(",").map((cell) => cell.trim());
@@ -85,7 +95,16 @@ export function parseCsv(text: string, capacity: number = Number.POSITIVE_INFINI
   return { problem: { buffers, capacity, alignment: 1 }, names, offsets: placed ? offsets : null };
 }
 
-/** Writes a problem, with offsets if there are any. Names default to the buffers' ids. */
+/**
+ * Writes a problem, with offsets if there are any. Names default to the buffers' ids.
+ *
+ * @example
+ * import { parseCsv, printCsv } from "tidemark/plan";
+ *
+ * const text = "id,lower,upper,size\na,0,2,64\nb,1,3,64";
+ * const { problem } = parseCsv(text);
+ * console.log(printCsv(problem).trim().split("\n")); // → [id,lower,upper,size, 0,0,2,64, 1,1,3,64]
+ */
 export function printCsv(
   problem: Problem | ProgramProblem,
   offsets?: readonly number[],

@@ -16,6 +16,7 @@ import { replacementOf } from "./program.ts";
 import { spaceOf } from "./space.ts";
 import { listed } from "./table.ts";
 
+/** Why a value is where it is. */
 export interface Explanation {
   readonly value: Value;
   readonly name: string;
@@ -31,7 +32,17 @@ export interface Explanation {
   readonly sentences: readonly string[];
 }
 
-/** Explains a value, given by its name in the plan's text, by its path in the arguments, or itself. */
+/**
+ * Explains a value, given by its name in the plan's text, by its path in the arguments, or itself.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { explainValue } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(explainValue(plan, "d_w").sentences.length > 0); // → true
+ */
 export function explainValue(plan: Plan, which: string | Value): Explanation {
   const facts = planFacts(plan);
   const { nameOf } = facts;
@@ -40,7 +51,17 @@ export function explainValue(plan: Plan, which: string | Value): Explanation {
   return explained(facts, value);
 }
 
-/** What `explainValue` says about each stored value. */
+/**
+ * What `explainValue` says about each stored value.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { explainAll } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(explainAll(plan).size > 3); // → true
+ */
 export function explainAll(plan: Plan): ReadonlyMap<Value, Explanation> {
   const facts = planFacts(plan);
   return new Map([...plan.bufferOf.keys()].map((value) => [value, explained(facts, value)]));
@@ -63,7 +84,17 @@ function explained(facts: PlanFacts, value: Value): Explanation {
   return { ...fates, sentences };
 }
 
-/** What `explainValue` says, as text; `b12` asks for a buffer. */
+/**
+ * What `explainValue` says, as text; `b12` asks for a buffer.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { explainText } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(explainText(plan, "d_w").split("\n").length > 1); // → true
+ */
 export function explainText(plan: Plan, which: string | Value): string {
   const facts = planFacts(plan);
   const { nameOf } = facts;

@@ -22,7 +22,17 @@ function readByUpdates({ phase, inputs, regions }: Node): readonly Value[] {
   });
 }
 
-/** The most bytes of gradients that are live at one step. Those that a kernel uses up at once are none. */
+/**
+ * The most bytes of gradients that are live at one step. Those that a kernel uses up at once are none.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { gradientBytes } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(gradientBytes(plan)); // → 0
+ */
 export function gradientBytes({ program }: Pick<Plan, "program">): number {
   const made = new Set<Value>();
   const gradients = new Set<Value>();

@@ -61,6 +61,8 @@ export function planInfeasible(plan: Plan, searched = false): TidemarkError {
 }
 
 function smallestLines(plan: Plan): readonly string[] {
+  const other = plan.program.spaces[1];
+  if (other) return [`  that is the smallest plan found with values in the ${other.name}`];
   const strips = stripReports(plan);
   if (strips.length === 0) return ["  that is the smallest plan found with recomputation"];
   const lines = strips.map((report) => `    ${stripText(report)}`);
@@ -114,7 +116,7 @@ function stripAdvice({ plan, layout, space, live }: ExceededSpace): string {
     return value && equal !== undefined ? [{ value, equal, rows, bytes }] : [];
   });
   const [largest] = here.sort((a, b) => b.bytes - a.bytes);
-  if (!largest) return "";
+  if (!largest || step?.copy) return "";
   const { value, equal, rows } = largest;
   return `: ${nameValues(program)(value)} in ${grouped(equal)} strips of ${grouped(rows / equal)} rows would fit`;
 }

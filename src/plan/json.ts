@@ -6,6 +6,7 @@
  */
 import type { Value } from "../ir/graph.ts";
 import { typeText } from "../ir/type.ts";
+import { exchangesOf } from "./exchanges.ts";
 import { explainAll } from "./explain.ts";
 import { type NameOf, nameValues } from "./names.ts";
 import { addressOf, type BufferKind, layoutIn, type Plan } from "./problem.ts";
@@ -13,9 +14,20 @@ import { type CopyStep, type PlanStep, type Program, replacementOf } from "./pro
 import { formatStatement } from "./statement.ts";
 import { type StripReport, stripReport } from "./strips.ts";
 
-/** The newest version of the format. */
+/**
+ * The newest version of the format.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { PLAN_JSON_VERSION, planJson } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(planJson(plan).version === PLAN_JSON_VERSION); // → true
+ */
 export const PLAN_JSON_VERSION = 1;
 
+/** Options of {@link planJson}. */
 export interface PlanJsonOptions {
   /** With the sentences of `explainValue` for each value. */
   readonly stories?: boolean | undefined;
@@ -36,6 +48,14 @@ export interface SpaceJson {
 /** `value` is the name of the largest value inside, `wholeBytes` what it would take, `stripBytes` what it takes. */
 export type StripsJson = Omit<StripReport, "where">;
 
+export interface ExchangeJson {
+  readonly kind: "start" | "wait" | "test" | "whole";
+  readonly other: number | null;
+  readonly over: string;
+  readonly bytes: number;
+}
+
+/** A plan as data; docs/plan-json.md defines the fields. */
 export interface PlanJson {
   readonly version: 1;
   readonly name: string;
@@ -93,6 +113,11 @@ export interface PlanJson {
       readonly to: number;
       readonly other: number;
     };
+    /**
+     * For a collective: half of one in flight, or all of it, with the step that is the other half (null: none), the axes that it is
+     * over and the bytes that it gives. A `test` lets those in flight make progress.
+     */
+    readonly exchange?: ExchangeJson | undefined;
     /** For a loop over strips of rows: how many, of how many rows, and the largest value inside, which is never whole. */
     readonly strips?: StripsJson;
     /** For a loop or branch: the plans of its bodies. Their persistent buffers are the step's own values. */
@@ -158,6 +183,19 @@ function copyJson(
   return { kind, from: indexOf(from), to: indexOf(to), other };
 }
 
+/** By step: the collectives of a program. */
+function exchangesJson(program: Program): ReadonlyMap<number, ExchangeJson> {
+  const json = new Map<number, ExchangeJson>();
+  for (const { start, wait, over, bytes } of exchangesOf(program)) {
+    json.set(start, { kind: wait === null ? "whole" : "start", other: wait, over, bytes });
+    if (wait !== null) json.set(wait, { kind: "wait", other: start, over, bytes });
+  }
+  program.steps.forEach(({ exchange }, i) => {
+    if (exchange?.kind === "test") json.set(i, { kind: "test", other: null, over: "", bytes: 0 });
+  });
+  return json;
+}
+
 function stripsJson(step: PlanStep): { readonly strips?: StripsJson } {
   const report = stripReport(step);
   if (!report) return {};
@@ -172,6 +210,7 @@ function stepsJson(
   options: PlanJsonOptions,
 ): PlanJson["steps"] {
   const { program } = plan;
+  const exchanges = exchangesJson(program);
   return program.steps.map((step, i) => ({
     op: step.node.op.name,
     text: formatStatement(step, nameOf, (v) => plan.bufferOf.has(v)).call,
@@ -184,11 +223,23 @@ function stepsJson(
     alias: step.alias !== null,
     ...(step.queue ? { queue: step.queue } : {}),
     ...(step.copy ? { copy: copyJson(program, step.copy, indexOf) } : {}),
+    ...(exchanges.has(i) ? { exchange: exchanges.get(i) } : {}),
     ...stripsJson(step),
     ...(step.bodies ? { bodies: step.bodies.map((body) => planJson(body, options)) } : {}),
   }));
 }
 
+/**
+ * The plan as plain data, for files and other programs.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { planJson } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(planJson(plan).buffers.length === plan.problem.buffers.length); // → true
+ */
 export function planJson(plan: Plan, options: PlanJsonOptions = {}): PlanJson {
   const { program, problem } = plan;
   const nameOf = nameValues(program);

@@ -7,6 +7,7 @@ import type { NameOf } from "./names.ts";
 import { alignUp, type BufferId, type BufferKind, type Plan, problemIn, type Step } from "./problem.ts";
 import type { SpaceId } from "./space.ts";
 
+/** A buffer at a step. */
 export interface LiveBuffer {
   readonly buffer: BufferId;
   /** The value in it at that step; undefined for workspace and for output-only storage that has no content yet. */
@@ -19,7 +20,17 @@ export interface LiveBuffer {
   readonly nextReader?: Step;
 }
 
-/** Buffers of a memory space that are live at a step, the largest first. */
+/**
+ * Buffers of a memory space that are live at a step, the largest first.
+ *
+ * @example
+ * import { compile, grad, sum, type Tensor, zeros } from "tidemark";
+ * import { liveAt } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(liveAt(plan, plan.bound.step).reduce((sum, { bytes }) => sum + bytes, 0) > 0); // → true
+ */
 export function liveAt(plan: Plan, step: Step, space: SpaceId = 0): readonly LiveBuffer[] {
   const { buffers, alignment } = problemIn(plan.problem, space);
   const { content, nextReader } = contentsAround(plan, step);

@@ -42,7 +42,17 @@ function visitSpans(
   for (const param of program.persistent) if (!program.donated.has(param)) need(param, whole);
 }
 
-/** Lifespan of every stored value's content. */
+/**
+ * Lifespan of every stored value's content.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { liveness } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * for (const result of plan.program.results) console.log(liveness(plan.program).get(result)); // → { start: 1, end: 3 }
+ */
 export function liveness(program: Program): ReadonlyMap<Value, Lifespan> {
   const spans = new Map<Value, Span>();
   visitSpans(

@@ -17,7 +17,17 @@ import { buffersIn, forEachSpace, KIND_LETTERS, letterKey, type MapOptions, pain
 import { alignUp, BUFFER_KINDS, type Layout, layoutIn, type Plan, problemIn } from "./problem.ts";
 import type { SpaceId } from "./space.ts";
 
-/** Live bytes by kind over the schedule, one chart per memory space. */
+/**
+ * Live bytes by kind over the schedule, one chart per memory space.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { memoryChart } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(memoryChart(plan).includes("peak, bound")); // → true
+ */
 export function memoryChart(plan: Plan, options: MapOptions = {}): string {
   return forEachSpace(plan, (space) => chartOf(plan, space, options));
 }

@@ -14,6 +14,7 @@ import { at } from "../base/invariant.ts";
 import { BUFFER_KINDS, type Buffer, type BufferKind, layoutIn, type Plan, problemIn, rangeOf } from "./problem.ts";
 import type { SpaceId } from "./space.ts";
 
+/** Options of charts and maps. */
 export interface MapOptions {
   /** Columns of text, at most. */
   readonly width?: number | undefined;
@@ -56,7 +57,17 @@ export function letterKey(buffers: readonly Buffer[], paint: Paint | undefined):
 /** Columns per step in an exact map. */
 const PITCH = 4;
 
-/** Each memory space over time; exact if it fits into `width` columns and `height` rows, scaled down otherwise. */
+/**
+ * Each memory space over time; exact if it fits into `width` columns and `height` rows, scaled down otherwise.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { memoryMap } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(memoryMap(plan, { width: 40, height: 8 }).split("\n").length); // → 7
+ */
 export function memoryMap(plan: Plan, options: MapOptions = {}): string {
   return forEachSpace(plan, (space) => mapOf(plan, space, options));
 }

@@ -17,11 +17,14 @@ import { TidemarkError } from "../base/errors.ts";
 import { at, invariant } from "../base/invariant.ts";
 import { newValue, type Phase, type Value } from "../ir/graph.ts";
 import { type CopyOptions, startStep, waitStep } from "./copy-step.ts";
-import { type Storage, type Storages, storagesOf } from "./liveness.ts";
+import type { Home } from "./homes.ts";
+import { type Storage, storagesOf } from "./liveness.ts";
 import type { Step } from "./problem.ts";
-import { needsSlot, type PlanStep, type Program, returnStepOf } from "./program.ts";
+import { needsSlot, type PlanStep, type Program, replacementOf, returnStepOf } from "./program.ts";
 import type { MemorySpace } from "./space.ts";
+import { usesOf } from "./uses.ts";
 
+/** Options of {@link moveValues}. */
 export interface MoveOptions {
   /** The device's space, and the space that receives values. */
   readonly device: MemorySpace;
@@ -43,21 +46,36 @@ export interface TripTimes {
   readonly backWait: Step;
 }
 
-/** A value and its two copies. */
-interface RoundTrip extends TripTimes {
+/** A copy of a value out of the device or into it, and before which steps it starts and is waited for. */
+interface Transit {
   readonly storage: Storage;
-  readonly out: CopyOptions;
-  readonly back: CopyOptions;
+  readonly copy: CopyOptions;
+  readonly start: Step;
+  readonly wait: Step;
 }
 
-/** The program with values moved to the host and back. Renamings of a value move with it. */
+/**
+ * The program with values moved to the host and back. Renamings of a value move with it.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { memorySpace, movableValues, moveValues } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * const options = { device: memorySpace(64), host: memorySpace(64, { name: "host" }) };
+ * const moved = moveValues(plan.program, movableValues(plan.program).slice(0, 1), options);
+ * console.log(moved.spaces.length); // → 2
+ */
 export function moveValues(program: Program, values: readonly Value[], options: MoveOptions): Program {
   invariant(!program.spaceOf, () => `${program.name}: its values are in several spaces already`);
   const storages = storagesOf(program);
   const moved = [...new Set(values.map((value) => storages.of(value)))];
   const uses = usesOf(program, storages, new Set(moved));
-  const trips = moved.map((storage) => tripOf(program, storage, uses.get(storage) ?? [], options));
-  return withTrips(program, trips, options);
+  const transits = moved.flatMap((storage) =>
+    transitsOf(storage, tripOf(program, storage, uses.get(storage) ?? [], options), options.host),
+  );
+  return withTransits(program, transits, options);
 }
 
 /** A value that is moved, and when. */
@@ -65,25 +83,69 @@ export interface Move extends TripTimes {
   readonly value: Value;
 }
 
-/** The program with values moved at chosen positions. At one position, copies out start in the order of the list. */
-export function moveAt(
-  program: Program,
-  moves: readonly Move[],
-  spaces: Pick<MoveOptions, "device" | "host">,
-): Program {
-  const storages = storagesOf(program);
-  const trips = moves.map((move) => ({ ...move, ...copiesOf(storages.of(move.value), spaces.host) }));
-  return withTrips(program, trips, spaces);
+/** What `moveAt` is to do. */
+export interface MoveSpaces extends Pick<MoveOptions, "device" | "host"> {
+  /** Persistent parameters that live on the host; default: none. */
+  readonly homes?: readonly Home[];
 }
 
-function withTrips(
+/** The program with values moved at chosen positions. At one position, copies out start in the order of the list. */
+export function moveAt(program: Program, moves: readonly Move[], { homes = [], ...spaces }: MoveSpaces): Program {
+  const storages = storagesOf(program);
+  const trips = moves.flatMap((move) => transitsOf(storages.of(move.value), move, spaces.host));
+  const atHome = homes.map((home) => homeOf(program, home, storages.of(home.param)));
+  const moved = withTransits(program, [...trips, ...atHome.flatMap(({ transits }) => transits)], spaces);
+  return homes.length === 0 ? moved : withHomes(moved, atHome);
+}
+
+function withTransits(
   program: Program,
-  trips: readonly RoundTrip[],
-  options: Pick<MoveOptions, "device" | "host">,
+  transits: readonly Transit[],
+  { device, host }: Pick<MoveOptions, "device" | "host">,
 ): Program {
-  const { steps, results } = withCopies(program, trips);
-  const spaceOf = new Map(trips.map(({ out }) => [out.to, 1]));
-  return { ...program, steps, results, spaces: [options.device, options.host], spaceOf };
+  const { steps, results } = withCopies(program, transits);
+  const spaceOf = new Map(transits.flatMap(({ copy }) => (copy.queue === OUT ? [[copy.to, 1]] : [])));
+  return { ...program, steps, results, spaces: [device, host], spaceOf };
+}
+
+/** A parameter on the host, and what takes its place among the results. */
+interface HostParam {
+  readonly param: Value;
+  readonly there: Value;
+  readonly replacement: Value | null;
+  readonly transits: readonly Transit[];
+}
+
+function homeOf(program: Program, { param, visits, store }: Home, storage: Storage): HostParam {
+  const there = newValue(param.type, param.name);
+  const back = visits.map(({ start, wait }): Transit => {
+    const copy = { from: there, to: newValue(param.type, param.name), queue: IN };
+    return { storage, copy, start, wait };
+  });
+  const value = replacementOf(program, param);
+  if (!value || value === param) return { param, there, replacement: value ? there : null, transits: back };
+  invariant(store, () => `${param.name ?? "a parameter"} is replaced, and its replacement is not stored`);
+  const replacement = newValue(value.type, value.name);
+  const out: Transit = { storage, copy: { from: value, to: replacement, queue: OUT }, ...store };
+  return { param, there, replacement, transits: [...back, out] };
+}
+
+/** The program whose parameters are on the host, and whose results are stored there. */
+function withHomes(program: Program, homes: readonly HostParam[]): Program {
+  const there = new Map(homes.map((home) => [home.param, home.there]));
+  const now = (param: Value): Value => there.get(param) ?? param;
+  const replaced = new Map(
+    homes.map(({ param, replacement }) => [program.donated.get(param) ?? -1, replacement] as const),
+  );
+  const spaceOf = new Map([...(program.spaceOf ?? []), ...homes.map((home) => [home.there, 1] as const)]);
+  return {
+    ...program,
+    params: program.params.map(now),
+    donated: new Map([...program.donated].map(([param, index]) => [now(param), index])),
+    persistent: new Set([...program.persistent].map(now)),
+    results: program.results.map((value, i) => replaced.get(i) ?? value),
+    spaceOf,
+  };
 }
 
 /** A value that is unused for at least one step, so that its storage can be freed. */
@@ -111,23 +173,18 @@ export function idleValues(program: Program): readonly IdleValue[] {
   });
 }
 
+/**
+ * Values that could wait in another memory: activations that are read again later.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { movableValues } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(movableValues(plan.program).length); // → 0
+ */
 export const movableValues = (program: Program): readonly Value[] => idleValues(program).map(({ value }) => value);
-
-/** Steps that use a storage, in order: the one that writes it, or -1 for parameters, first. */
-function usesOf(program: Program, storages: Storages, moved: ReadonlySet<Storage>): Map<Storage, Step[]> {
-  const uses = new Map<Storage, Step[]>();
-  for (const storage of moved) uses.set(storage, storage.isParam ? [-1] : []);
-  const use = (value: Value, step: Step): void => {
-    const list = uses.get(storages.of(value));
-    if (list && list.at(-1) !== step) list.push(step);
-  };
-  program.steps.forEach((step, i) => {
-    for (const value of step.reads) use(value, i);
-    for (const value of step.writes) use(value, i);
-  });
-  for (const value of program.results) use(value, returnStepOf(program));
-  return uses;
-}
 
 /** Two consecutive uses with the most steps between them. */
 function longestGap(uses: readonly Step[]): readonly [last: Step, next: Step] {
@@ -140,7 +197,7 @@ function longestGap(uses: readonly Step[]): readonly [last: Step, next: Step] {
 
 const stays = (program: Program, { values }: Storage): boolean => values.some((v) => needsSlot(program, v));
 
-function tripOf(program: Program, storage: Storage, uses: readonly Step[], options: MoveOptions): RoundTrip {
+function tripOf(program: Program, storage: Storage, uses: readonly Step[], options: MoveOptions): TripTimes {
   const { flightSteps = 2 } = options;
   const value = at(storage.values, 0);
   const [last, next] = longestGap(uses);
@@ -155,37 +212,37 @@ function tripOf(program: Program, storage: Storage, uses: readonly Step[], optio
   const earliest = Math.max(last + 1, outStart + flightSteps);
   const shared = Math.min(next, Math.max(last + 1, Math.floor((earliest + latest) / 2)));
   const [outWait, backStart] = earliest <= latest ? [earliest, latest] : [shared, shared];
-  return { ...copiesOf(storage, options.host), outStart, outWait, backStart, backWait: next };
+  return { outStart, outWait, backStart, backWait: next };
 }
 
 /** The copies of a value to the host and back. */
-function copiesOf(storage: Storage, host: MemorySpace): Pick<RoundTrip, "storage" | "out" | "back"> {
+function transitsOf(storage: Storage, times: TripTimes, host: MemorySpace): readonly [Transit, Transit] {
   const value = at(storage.values, 0);
   const away = newValue(value.type, value.name && `${value.name}_${host.name}`);
-  const again = newValue(value.type, value.name);
-  return { storage, out: { from: value, to: away, queue: OUT }, back: { from: away, to: again, queue: IN } };
+  const out = { from: value, to: away, queue: OUT };
+  const back = { from: away, to: newValue(value.type, value.name), queue: IN };
+  return [
+    { storage, copy: out, start: times.outStart, wait: times.outWait },
+    { storage, copy: back, start: times.backStart, wait: times.backWait },
+  ];
 }
 
-/** The steps with the copies inserted; uses after the copy back read the copy. */
-function withCopies(program: Program, trips: readonly RoundTrip[]): Pick<Program, "steps" | "results"> {
+/** The steps with the copies inserted; uses after a copy back read the copy. */
+function withCopies(program: Program, transits: readonly Transit[]): Pick<Program, "steps" | "results"> {
   const lastUse = lastUses(program);
   const steps: PlanStep[] = [];
   const current = new Map<Value, Value>();
   const now = (value: Value): Value => current.get(value) ?? value;
-  const arrivals = byPosition(trips);
+  const arrivals = byPosition(transits);
   const insertAt = (k: Step): void => {
     const phase = (program.steps[k] ?? program.steps.at(-1))?.node.phase ?? "forward";
-    for (const { trip, stage } of arrivals.get(k) ?? []) {
-      const { out, back, storage } = trip;
-      if (stage === "outStart") steps.push(startStep(out, phase));
-      else if (stage === "outWait") steps.push(waitStep(out, phase));
-      else if (stage === "backStart") steps.push(startStep(back, phase));
-      else {
-        steps.push(waitStep(back, phase));
-        current.set(out.from, back.to);
-        const later = storage.values.slice(1).filter((v) => (lastUse.get(v) ?? -1) >= k);
-        steps.push(...renamings(program, later, { k, to: back.to, phase }, current));
-      }
+    for (const { transit, isWait } of arrivals.get(k) ?? []) {
+      const { storage, copy } = transit;
+      steps.push(isWait ? waitStep(copy, phase) : startStep(copy, phase));
+      if (!isWait || copy.queue === OUT) continue;
+      current.set(at(storage.values, 0), copy.to);
+      const later = storage.values.slice(1).filter((v) => (lastUse.get(v) ?? -1) >= k);
+      steps.push(...renamings(program, later, { k, to: copy.to, phase }, current));
     }
   };
   program.steps.forEach((step, k) => {
@@ -196,25 +253,27 @@ function withCopies(program: Program, trips: readonly RoundTrip[]): Pick<Program
   return { steps, results: program.results.map(now) };
 }
 
-const STAGES = ["outStart", "outWait", "backStart", "backWait"] as const;
-
 interface Arrival {
-  readonly trip: RoundTrip;
-  readonly stage: (typeof STAGES)[number];
+  readonly transit: Transit;
+  readonly isWait: boolean;
 }
 
 /**
- * The steps to insert before each step, by stage, so that storage is freed before a value comes back; what is used first comes
- * back first.
+ * The steps to insert before each step. Copies out come first, so that storage is freed before a value comes back; what is used
+ * first comes back first.
  */
-function byPosition(trips: readonly RoundTrip[]): ReadonlyMap<Step, readonly Arrival[]> {
+function byPosition(transits: readonly Transit[]): ReadonlyMap<Step, readonly Arrival[]> {
   const arrivals = new Map<Step, Arrival[]>();
-  const byUse = [...trips].sort((a, b) => a.backWait - b.backWait);
-  for (const stage of STAGES) {
-    for (const trip of stage.startsWith("out") ? trips : byUse) {
-      const list = arrivals.get(trip[stage]);
-      if (list) list.push({ trip, stage });
-      else arrivals.set(trip[stage], [{ trip, stage }]);
+  const out = transits.filter(({ copy }) => copy.queue === OUT);
+  const back = transits.filter(({ copy }) => copy.queue === IN).sort((a, b) => a.wait - b.wait);
+  for (const direction of [out, back]) {
+    for (const isWait of [false, true]) {
+      for (const transit of direction) {
+        const position = isWait ? transit.wait : transit.start;
+        const list = arrivals.get(position);
+        if (list) list.push({ transit, isWait });
+        else arrivals.set(position, [{ transit, isWait }]);
+      }
     }
   }
   return arrivals;

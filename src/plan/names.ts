@@ -65,9 +65,11 @@ function hintsOf(program: Program): HintOf {
 }
 
 /** Parameters that values are named after: those that stay, where there are any; otherwise all. */
-function weightsOf({ params, persistent, donated }: Program): HintOf {
+function weightsOf({ params, persistent, donated, steps }: Program): HintOf {
   const staying = params.filter((param) => persistent.has(param) || donated.has(param));
   const weights = new Set((staying.length > 0 ? staying : params).filter(({ name }) => name !== CAPTURED));
+  // fetched from another memory they are what they are there
+  for (const { copy } of steps) if (copy && weights.has(copy.from)) weights.add(copy.to);
   return (value) => (weights.has(value) ? value.name : undefined);
 }
 

@@ -39,7 +39,9 @@ const STARTS = 3;
 const COPY_WORTH = 4;
 /** Orders whose buffers are assigned, to compare their real bounds. */
 const COMPARED = 4;
-/** Programs with more steps compare one order only, and do not consider orders with additional copies. */
+/** Programs with more steps do not consider orders with additional copies: these save next to nothing there, and take as long as all else. */
+const MANY = 600;
+/** Programs with more steps compare one order only. */
 const LARGE = 5000;
 
 export interface Orderings {
@@ -53,7 +55,17 @@ export interface Orderings {
   readonly optimal: boolean;
 }
 
-/** The program with its steps in an order that needs no more memory at once than the given one; `work` limits the search. */
+/**
+ * The program with its steps in an order that needs no more memory at once than the given one; `work` limits the search.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { orderSteps } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(orderSteps(plan.program).steps.length === plan.program.steps.length); // → true
+ */
 export function orderSteps(program: Program, work?: number): Program {
   return bestOrder(new Draft(program), work).program;
 }
@@ -67,7 +79,8 @@ export function bestOrder(given: Draft, work: number = WORK): Draft {
   const inOrder = (order: ArrayLike<number>): Draft =>
     new Draft({ ...program, steps: Array.from(order, (step) => at(program.steps, step)) });
   if (large && careful.exact) return orders[0] ? inOrder(orders[0]) : given;
-  if (!large && careful.settled.includes(1)) orders.push(...candidates(modelOf(program, "allow"), COMPARED, work));
+  if (program.steps.length <= MANY && careful.settled.includes(1))
+    orders.push(...candidates(modelOf(program, "allow"), COMPARED, work));
   // The memory model may overestimate the bound (memory.ts), for some orders more than for others: compare bounds.
   let [best, cost] = [given, costOf(given)];
   for (const [k, order] of orders.entries()) {

@@ -21,7 +21,16 @@ const LEAST_WORK = 2e7;
 const WORK_PER_BUFFER = 5e4;
 const MOST_WORK = 2e8;
 
-/** A low placement, deterministic. `boundBytes` is a lower bound of every height. */
+/**
+ * A low placement, deterministic. `boundBytes` is a lower bound of every height.
+ *
+ * @example
+ * import { boundOf, parseCsv, place } from "tidemark/plan";
+ *
+ * const text = "id,lower,upper,size\na,0,2,64\nb,1,3,64";
+ * const { problem } = parseCsv(text);
+ * console.log(place(problem, boundOf(problem).bytes).height); // → 128
+ */
 export function place(problem: Problem, boundBytes: number, { target, effort = 1 }: PlaceOptions = {}): Placement {
   const enough = Math.max(boundBytes, target ?? boundBytes);
   const start = placeGreedily(problem, enough);

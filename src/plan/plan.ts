@@ -17,6 +17,7 @@ import { heightOf, type Layout, layoutIn, type Plan, problemIn, withCapacity } f
 import { checkProgram, type Program } from "./program.ts";
 import type { SpaceId } from "./space.ts";
 
+/** Options of {@link planProgram}. */
 export interface PlanOptions {
   /** The arena may not be larger; default: no limit. */
   readonly budgetBytes?: number | undefined;
@@ -26,7 +27,18 @@ export interface PlanOptions {
   readonly orderWork?: number | undefined;
 }
 
-/** Plans a program's memory, or throws `PlanInfeasible` when the arena would exceed the budget. */
+/**
+ * Plans a program's memory, or throws `PlanInfeasible` when the arena would exceed the budget.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { planProgram, validate } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * const again = planProgram(plan.program);
+ * console.log(validate(plan.program, again)); // → []
+ */
 export function planProgram(program: Program, options: PlanOptions = {}): Plan {
   return withinBudget(planUnlimited(program, options), options.budgetBytes ?? Number.POSITIVE_INFINITY);
 }
@@ -61,7 +73,17 @@ export function planLowArea(program: Program, lowest: Plan): Plan {
   return new Draft(lowAreaOrder(program, lowest.program)).plan;
 }
 
-/** The plan under a budget; throws `PlanInfeasible` when the arena exceeds it, or a space or a buffer its limit. */
+/**
+ * The plan under a budget; throws `PlanInfeasible` when the arena exceeds it, or a space or a buffer its limit.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { withinBudget } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(withinBudget(plan, plan.height).height === plan.height); // → true
+ */
 export function withinBudget(plan: Plan, budgetBytes: number): Plan {
   const limited = withCapacity(plan, budgetBytes);
   const { spaces, buffers } = limited.problem;

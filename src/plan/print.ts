@@ -19,6 +19,12 @@
  *       …
  *       wait(h_1)
  *
+ * So is a collective in flight; between its lines there may be tests, which let it make progress:
+ *
+ *       d_w: f32[64,16] = all_reduce(v7) {…}  @ b1[4096:8192] over v7 queue 1
+ *       test()
+ *       wait(d_w)
+ *
  * Canonical: equal plans print equally.
  */
 import { grouped } from "../base/errors.ts";
@@ -35,7 +41,17 @@ const MAX_NAME = 36;
 const MAX_CALL = 56;
 const MAX_TYPE = 24;
 
-/** The whole program with addresses. */
+/**
+ * The whole program with addresses.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { printPlan } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(printPlan(plan).split("\n").slice(0, 2)); // → [// 6 buffers, 24,704 bytes, bound 24,704, func fn(]
+ */
 export function printPlan(plan: Plan, format: StatementFormat = formatStatement): string {
   const { program } = plan;
   const nameOf = nameValues(program);
@@ -91,7 +107,7 @@ function body(plan: Plan, nameOf: NameOf, format: StatementFormat): string[] {
   const { program } = plan;
   const rows = program.steps.map((step, i) => {
     const { names, types, call } = format(step, nameOf, (v) => plan.bufferOf.has(v));
-    if (step.copy?.kind === "wait") return [call];
+    if (step.copy?.kind === "wait" || (step.exchange && step.exchange.kind !== "start")) return [call];
     const queue = step.queue ? ` queue ${step.queue}` : "";
     return [`${names}:`, types, `= ${call}`, `${places(plan, step, nameOf)}${scratchText(plan, i)}${queue}`.trim()];
   });

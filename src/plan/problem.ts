@@ -26,13 +26,22 @@ export type Step = number;
 /** Index into `problem.buffers`. */
 export type BufferId = number;
 
+/** The steps [start, end) in which something exists. */
 export interface Lifespan {
   readonly start: Step;
   readonly end: Step;
 }
 
-/** What a buffer is for; for reports, never for decisions. Stacked in this order in charts. */
+/**
+ * What a buffer is for; for reports, never for decisions. Stacked in this order in charts.
+ *
+ * @example
+ * import { BUFFER_KINDS } from "tidemark/plan";
+ *
+ * console.log(BUFFER_KINDS.join(" ")); // → persistent input result activation gradient update scratch
+ */
 export const BUFFER_KINDS = ["persistent", "input", "result", "activation", "gradient", "update", "scratch"] as const;
+/** One of {@link BUFFER_KINDS}. */
 export type BufferKind = (typeof BUFFER_KINDS)[number];
 
 /** Storage of one or more values, one after the other or as names of the same bytes. */
@@ -119,12 +128,32 @@ export interface Plan extends Assignment, Layout {
   readonly others: readonly Layout[];
 }
 
-/** The placement of one space. */
+/**
+ * The placement of one space.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { layoutIn } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(layoutIn(plan, 0).height === plan.height); // → true
+ */
 export function layoutIn(plan: Plan, space: SpaceId): Layout {
   return space === 0 ? plan : at(plan.others, space - 1);
 }
 
-/** The buffers of one space, with their ids among all buffers. */
+/**
+ * The buffers of one space, with their ids among all buffers.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { problemIn } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(problemIn(plan.problem).buffers.length === plan.problem.buffers.length); // → true
+ */
 export function problemIn({ buffers, spaces }: ProgramProblem, space: SpaceId = 0): Problem {
   const { capacity, alignment } = at(spaces, space);
   return { buffers: spaces.length === 1 ? buffers : buffers.filter((b) => b.space === space), capacity, alignment };
@@ -151,7 +180,16 @@ export function partOf(problem: Problem, ids: readonly number[]): Problem {
   return { ...problem, buffers: ids.map((id, index) => ({ ...at(problem.buffers, id), id: index })) };
 }
 
-/** The arena that offsets need. */
+/**
+ * The arena that offsets need.
+ *
+ * @example
+ * import { heightOf, parseCsv } from "tidemark/plan";
+ *
+ * const text = "id,lower,upper,size\na,0,2,64\nb,1,3,64";
+ * const { problem } = parseCsv(text);
+ * console.log(heightOf(problem, [0, 64])); // → 128
+ */
 export function heightOf(problem: Problem, offsets: ArrayLike<number>): number {
   let top = 0;
   for (const buffer of problem.buffers) {
@@ -160,13 +198,36 @@ export function heightOf(problem: Problem, offsets: ArrayLike<number>): number {
   return alignUp(top, problem.alignment);
 }
 
-/** Byte range of a buffer. */
+/**
+ * Byte range of a buffer.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { rangeOf } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(rangeOf(plan, 0).from); // → 18560
+ */
 export function rangeOf(plan: Plan, id: BufferId): { readonly from: number; readonly to: number } {
   const from = at(plan.offsets, id);
   return { from, to: from + at(plan.problem.buffers, id).bytes };
 }
 
-/** The address of a value in its space. */
+/**
+ * The address of a value in its space.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { addressOf } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * for (const result of plan.program.results) {
+ *   const { from, to } = addressOf(plan, result);
+ *   console.log(to - from); // → 4096
+ * }
+ */
 export function addressOf(
   plan: Plan,
   value: Value,

@@ -16,11 +16,15 @@
  *     step      3        4        5        6
  *     queue 0   start    matmul   relu     wait        reads of h' are after step 6
  *     queue 1        └── h → h' ────────┘
+ *
+ * A collective may be two steps as well: `start` begins the exchange with other devices, `wait` ends it. What it reads and writes is
+ * in flight in between, under the same rules; a `test` between them lets it make progress.
  */
 import { invariant } from "../base/invariant.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { checkCopies } from "./check-copies.ts";
+import { checkExchanges } from "./check-exchanges.ts";
 import type { Plan } from "./problem.ts";
 import { type SpaceId, type Spaces, spaceOf } from "./space.ts";
 
@@ -35,15 +39,33 @@ export interface PlanStep {
   readonly scratch: readonly number[];
   /** [read, written] pairs that may share storage. */
   readonly inPlace: readonly (readonly [Value, Value])[];
-  /** [read, written]: written IS read's storage (reshape); no kernel. */
+  /** `[read, written]`: written IS read's storage (reshape); no kernel. */
   readonly alias: readonly [Value, Value] | null;
   /** Programs that the step runs, any number of times: bodies of a loop, branches. Their workspace is in `scratch`. */
   readonly bodies?: readonly Plan[];
-  /** The queue that runs it, 0 by default. Only copies run on others. */
+  /** The queue that runs it, 0 by default. Only copies and collectives in flight run on others. */
   readonly queue?: number;
   /** It is half of a copy between spaces. */
   readonly copy?: CopyStep;
+  /** It is part of a collective in flight. */
+  readonly exchange?: ExchangeStep;
 }
+
+/** A collective that is in flight between its two steps. */
+export interface Flight {
+  /** The collective. */
+  readonly node: Node;
+  readonly reads: readonly Value[];
+  readonly writes: readonly Value[];
+}
+
+/**
+ * `start` reads and writes what the collective does; `wait` reads what it wrote, and what it read unless that may be written over,
+ * so that all of it lives to the end of the flight. Nothing else touches what is written before `wait`. `test` has no operands.
+ */
+export type ExchangeStep =
+  | { readonly kind: "start" | "wait"; readonly flight: Flight }
+  | { readonly kind: "test"; readonly flight: null };
 
 /**
  * `start` reads `from` and writes `to`, a value of the same type in another space; `wait` reads both, so that both live to
@@ -55,6 +77,7 @@ export interface CopyStep {
   readonly to: Value;
 }
 
+/** A schedule of steps over stored values: the planner's input. */
 export interface Program {
   readonly name: string;
   readonly params: readonly Value[];
@@ -72,12 +95,32 @@ export interface Program {
   readonly spaceOf?: ReadonlyMap<Value, SpaceId>;
 }
 
-/** The step after the last one: final copies happen and results are read. */
+/**
+ * The step after the last one: final copies happen and results are read.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { returnStepOf } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(returnStepOf(plan.program) === plan.program.steps.length); // → true
+ */
 export function returnStepOf(program: Program): number {
   return program.steps.length;
 }
 
-/** The result that must be in a donated parameter's storage after the run, if there is one. */
+/**
+ * The result that must be in a donated parameter's storage after the run, if there is one.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { replacementOf } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(plan.program.params.map((param) => replacementOf(plan.program, param))); // → [undefined, undefined]
+ */
 export function replacementOf(program: Program, param: Value): Value | undefined {
   const index = program.donated.get(param);
   return index === undefined || index < 0 ? undefined : program.results[index];
@@ -88,7 +131,17 @@ export function needsSlot(program: Program, param: Value): boolean {
   return program.persistent.has(param) || replacementOf(program, param) !== undefined;
 }
 
-/** Checks that a program is well formed: single assignment, definitions before uses, sizes of shared storage equal. */
+/**
+ * Checks that a program is well formed: single assignment, definitions before uses, sizes of shared storage equal.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { checkProgram } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * checkProgram(plan.program); // throws where it is not well formed
+ */
 export function checkProgram(program: Program): void {
   const name = program.name;
   const text = (v: Value) => `${v.name ?? "value"}#${v.id}`;
@@ -126,6 +179,7 @@ export function checkProgram(program: Program): void {
     );
   }
   checkCopies(program);
+  checkExchanges(program);
 }
 
 function checkSharing(step: PlanStep, message: (what: string) => string): void {

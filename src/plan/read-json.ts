@@ -16,7 +16,18 @@ const NAMED = 5;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Reads a plan file. */
+/**
+ * Reads a plan file.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { planJson, readPlanJson } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * const text = JSON.stringify(planJson(plan));
+ * console.log(readPlanJson(text).heightBytes === plan.height); // → true
+ */
 export function readPlanJson(text: string): PlanJson {
   return checkedPlan(parsed(text));
 }
@@ -40,7 +51,17 @@ function notReadable(summary: string, help: string): TidemarkError {
   return new TidemarkError("ParseError", summary, { help });
 }
 
-/** Data that claims to be a plan. */
+/**
+ * Data that claims to be a plan.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { checkedPlan, planJson } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(checkedPlan(JSON.parse(JSON.stringify(planJson(plan)))).heightBytes === plan.height); // → true
+ */
 export function checkedPlan(data: unknown): PlanJson {
   const { version } = fieldsOf(data) ?? {};
   if (typeof version !== "number" || !Number.isInteger(version) || version < 1) {
@@ -183,6 +204,7 @@ function checkPlan(data: unknown, where: string, faults: Faults, depth: number):
   });
   plan.objects("steps", (step) => checkStep(step, values, buffers, depth));
   checkCopies(plan, values, steps);
+  checkExchanges(plan, steps);
   checkEnds(plan, values, buffers);
   checkOverChains(plan, values);
 }
@@ -220,6 +242,28 @@ function checkCopies(plan: CheckedObject, values: number, steps: number): void {
     const paired = half && half.other === i && half.kind !== kind && half.from === from && half.to === to;
     if (!paired || (kind === "start") !== i < other)
       copy.faults.add(`${copy.where}.other`, `step ${other} is not the other half of this copy`);
+  });
+}
+
+const EXCHANGE_KINDS: readonly unknown[] = ["start", "wait", "test", "whole"];
+
+/** Halves of a collective in flight name each other: a start comes before its wait. */
+function checkExchanges(plan: CheckedObject, steps: number): void {
+  const halves = plan.list("steps").map((step) => fieldsOf(fieldsOf(step)?.exchange));
+  plan.objects("steps", (step, i) => {
+    if (step.get("exchange") === undefined) return;
+    const exchange = new CheckedObject(step.get("exchange"), `${step.where}.exchange`, step.faults);
+    const kind = exchange.get("kind");
+    if (!EXCHANGE_KINDS.includes(kind))
+      exchange.faults.add(`${exchange.where}.kind`, `${shown(kind)} is not start, wait, test or whole`);
+    exchange.text("over");
+    exchange.whole("bytes");
+    const isHalf = kind === "start" || kind === "wait";
+    const other = exchange.whole("other", steps, !isHalf);
+    const half = halves[other];
+    const isPaired = half && half.other === i && half.kind === (kind === "start" ? "wait" : "start");
+    if (isHalf && (!isPaired || (kind === "start") !== i < other))
+      exchange.faults.add(`${exchange.where}.other`, `step ${other} is not the other half of this collective`);
   });
 }
 

@@ -5,6 +5,7 @@
 import { grouped } from "../base/errors.ts";
 import { byteLength } from "../ir/type.ts";
 import { liveBytes } from "./bound.ts";
+import { type ExchangeReport, exchangesOf } from "./exchanges.ts";
 import { type LiveBuffer, liveAt, liveName, whyText } from "./live.ts";
 import { nameValues } from "./names.ts";
 import { alignUp, BUFFER_KINDS, type BufferKind, layoutIn, type Plan, problemIn, type Step } from "./problem.ts";
@@ -13,6 +14,7 @@ import { stepText } from "./statement.ts";
 import { type StripReport, stripReports, stripText } from "./strips.ts";
 import { table } from "./table.ts";
 
+/** Buffers of one kind, in numbers. */
 export interface KindReport {
   readonly kind: BufferKind;
   readonly buffers: number;
@@ -30,6 +32,8 @@ export interface SpaceReport {
   /** Null: without limit. */
   readonly capacityBytes: number | null;
   readonly buffers: number;
+  /** Stay there between runs; missing where there is one space. */
+  readonly persistentBytes?: number;
   readonly copiesIn: number;
   readonly copiedInBytes: number;
 }
@@ -68,7 +72,12 @@ export interface PlanReport {
   readonly spaces: readonly SpaceReport[];
   /** Parts that run in strips of rows. */
   readonly strips: readonly StripReport[];
+  /** Collectives, in the order of their starts. */
+  readonly exchanges: readonly ExchangeReport[];
 }
+
+const persistentBytesIn = ({ problem }: Plan, space: number): number =>
+  problem.buffers.reduce((sum, b) => sum + (b.space === space && b.kind === "persistent" ? b.bytes : 0), 0);
 
 function spaceReports(plan: Plan): readonly SpaceReport[] {
   const { buffers, spaces } = plan.problem;
@@ -80,12 +89,24 @@ function spaceReports(plan: Plan): readonly SpaceReport[] {
       ...{ name, peakBytes: height, boundBytes: bound.bytes },
       capacityBytes: Number.isFinite(capacity) ? capacity : null,
       buffers: spaces.length === 1 ? buffers.length : buffers.filter((b) => b.space === space).length,
+      ...(spaces.length === 1 ? {} : { persistentBytes: persistentBytesIn(plan, space) }),
       copiesIn: copied.length,
       copiedInBytes: copied.reduce((sum, { type }) => sum + byteLength(type), 0),
     };
   });
 }
 
+/**
+ * A plan in numbers.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { reportPlan } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(reportPlan(plan).peakBytes === plan.height); // → true
+ */
 export function reportPlan(plan: Plan): PlanReport {
   const { program, bound, height } = plan;
   const problem = problemIn(plan.problem);
@@ -127,10 +148,21 @@ export function reportPlan(plan: Plan): PlanReport {
     tightest: { step: bound.step, text, where: step?.node.where, live },
     spaces: spaceReports(plan),
     strips: stripReports(plan),
+    exchanges: exchangesOf(program),
   };
 }
 
-/** The report as text; `mostLive` buffers of the tightest step are named. */
+/**
+ * The report as text; `mostLive` buffers of the tightest step are named.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { reportText } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(reportText(plan).includes("persistent")); // → true
+ */
 export function reportText(plan: Plan, mostLive = 8): string {
   const r = reportPlan(plan);
   const nameOf = nameValues(plan.program);
@@ -161,11 +193,21 @@ export function reportText(plan: Plan, mostLive = 8): string {
     ...indented(2, spacesTable(r.spaces)),
     ...indented(2, table([["kind", "buffers", "bytes", "at peak"], ...kindRows], ["left", "right", "right", "right"])),
     ...stripLines(r.strips),
+    ...exchangeLines(r.exchanges),
     `  tightest at step ${step}, ${text}${where ? ` (${where})` : ""}:`,
     ...indented(4, table(liveRows, ["left", "left", "right", "left"])),
     ...more,
   ];
   return `${lines.join("\n")}\n`;
+}
+
+/** What is exchanged with other devices; empty if nothing is. */
+function exchangeLines(exchanges: readonly ExchangeReport[]): readonly string[] {
+  if (exchanges.length === 0) return [];
+  const bytes = exchanges.reduce((sum, one) => sum + one.bytes, 0);
+  const flying = exchanges.filter(({ wait }) => wait !== null).length;
+  const count = `${grouped(exchanges.length)} ${exchanges.length === 1 ? "collective" : "collectives"}`;
+  return [`  exchanges: ${count} of ${grouped(bytes)} bytes, ${grouped(flying)} in flight beside other steps`];
 }
 
 /** What runs in strips, and why; empty if nothing does. */
@@ -180,11 +222,13 @@ function spacesTable(spaces: readonly SpaceReport[]): readonly string[] {
   if (spaces.length === 1) return [];
   const rows = spaces.map((s) => {
     const capacity = s.capacityBytes === null ? "none" : grouped(s.capacityBytes);
-    const figures = [s.peakBytes, s.boundBytes, s.buffers, s.copiesIn, s.copiedInBytes].map(grouped);
+    const figures = [s.peakBytes, s.boundBytes, s.persistentBytes ?? 0, s.buffers, s.copiesIn, s.copiedInBytes].map(
+      grouped,
+    );
     return [s.name, capacity, ...figures];
   });
-  const head = ["space", "capacity", "peak", "bound", "buffers", "copies in", "bytes in"];
-  return table([head, ...rows], ["left", "right", "right", "right", "right", "right", "right"]);
+  const head = ["space", "capacity", "peak", "bound", "persistent", "buffers", "copies in", "bytes in"];
+  return table([head, ...rows], ["left", "right", "right", "right", "right", "right", "right", "right"]);
 }
 
 function indented(spaces: number, lines: readonly string[]): string[] {

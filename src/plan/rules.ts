@@ -1,5 +1,6 @@
 /** @file The rules that a valid plan obeys, by name; validate.ts and simulate.ts check them. */
 
+/** Names of the rules that a valid plan obeys. */
 export type Rule =
   /** The plan's steps are not the program's, each once. */
   | "schedule"
@@ -22,9 +23,11 @@ export type Rule =
   | "read-before-write"
   /** A copy is not a start and later one wait, of equal values in two spaces. */
   | "copy"
-  /** The destination of a copy is read before the step that waits for it. */
+  /** A collective in flight is not a start and later one wait. */
+  | "exchange"
+  /** The destination of a copy, or the result of a collective in flight, is read before the step that waits for it. */
   | "read-before-wait"
-  /** Something is written over the source or the destination of a copy before the step that waits for it. */
+  /** Something is written over what a copy or a collective reads or writes before the step that waits for it. */
   | "in-flight"
   /** A renamed value is not where the original is. */
   | "alias"
@@ -38,6 +41,7 @@ export type Rule =
   /** The symbolic execution did not find a value where it is read. */
   | "execution";
 
+/** A rule that a plan violates. */
 export interface Violation {
   readonly rule: Rule;
   readonly message: string;

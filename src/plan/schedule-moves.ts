@@ -9,39 +9,44 @@
  * Before each step:
  *
  *   1. values whose copy is done, and that no step before the gap reads any more, are freed;
- *   2. while the link in is free, the value that is used next comes back, if it fits from now until it is used;
- *   3. while the link out is free and some later step has too much, the value that is used last starts to leave, if it would be
- *      gone by then (Belady's rule: what is used latest makes room for longest);
- *   4. where the step itself has too much, the program waits for copies, or moves one more value and waits.
+ *   2. where a later step has too much, values that are at home in the other memory, and the same there, are freed;
+ *   3. while the link in is free, the value that is used next comes back, if it fits from now until it is used;
+ *   4. while the link out is free, what replaces a value at home leaves; and if some later step has too much, the value that is
+ *      used last starts to leave, if it would be gone by then (Belady's rule: what is used latest makes room for longest);
+ *   5. where the step itself has too much, the program waits for copies, or moves one more value and waits.
  *
  * So a value is moved only if the arena is too small without it, and the link is kept busy from the first step on that has
- * something to move. O((steps + moves) · moves), without the log.
+ * something to move. Values whose home is the other memory (homes.ts) are given: they are away at the start, and their replacements
+ * leave before the end. O((steps + moves) · moves), without the log.
  */
 import { at } from "../base/invariant.ts";
+import type { Home, Homeable } from "./homes.ts";
 import { idleValues, type Move } from "./move.ts";
 import { alignUp, type Plan, type Step } from "./problem.ts";
-import { returnStepOf } from "./program.ts";
+import { bytesByStep, type Gap, gapsOf, homesOf } from "./schedule-homes.ts";
 
 export interface MoveTimes {
   /** Predicted milliseconds of each step. */
   readonly stepMs: readonly number[];
   /** Of a copy of so many bytes, either way. */
   readonly copyMs: (bytes: number) => number;
+  /** Whether nothing else happens during a copy. */
+  readonly blocks?: boolean | undefined;
+  /** Of values that are moved; default: any. */
+  readonly leastBytes?: number;
 }
 
 export interface MoveSchedule {
   /** In the order in which they leave. */
   readonly moves: readonly Move[];
+  /** When the values come and go whose home is the other memory. */
+  readonly homes: readonly Home[];
   /** Milliseconds of all steps and of waiting for copies. */
   readonly ms: number;
 }
 
-interface Traveller {
-  readonly value: Move["value"];
-  readonly bytes: number;
-  readonly written: Step;
-  readonly last: Step;
-  readonly next: Step;
+/** A value in a gap between two uses, or before its first, or after its last. */
+interface Traveller extends Gap {
   readonly ms: number;
   state: "here" | "leaving" | "away" | "returning" | "back";
   /** When the copy at hand is done. */
@@ -53,27 +58,25 @@ interface Traveller {
   backStart: Step;
 }
 
-/** The moves with which a plan takes so many bytes of the arena, before placement; null where there are none. */
-export function scheduleMoves(plan: Plan, arenaBytes: number, times: MoveTimes): MoveSchedule | null {
-  return new Simulation(plan, arenaBytes, times).run();
-}
-
-/** Bytes of the arena at each step, the return step included. */
-function profileOf({ program, problem }: Plan): Float64Array {
-  const live = new Float64Array(returnStepOf(program) + 1);
-  const { alignment } = program.spaces[0];
-  for (const { lifespan, bytes, space } of problem.buffers) {
-    if (space !== 0) continue;
-    const taken = alignUp(bytes, alignment);
-    for (let k = lifespan.start; k < lifespan.end; k++) live[k] = (live[k] ?? 0) + taken;
-  }
-  return live;
+/**
+ * The moves with which a plan takes so many bytes of the arena, before placement; null where there are none.
+ * @param atHome persistent parameters whose home is the other memory
+ */
+export function scheduleMoves(
+  plan: Plan,
+  arenaBytes: number,
+  times: MoveTimes,
+  atHome: readonly Homeable[] = [],
+): MoveSchedule | null {
+  return new Simulation(plan, arenaBytes, times, atHome).run();
 }
 
 class Simulation {
   readonly #limit: number;
+  readonly #blocks: boolean;
   readonly #stepMs: readonly number[];
   readonly #steps: number;
+  readonly #atHome: readonly Homeable[];
   /** Bytes at each step from now on, as far as it is decided; and the same once the values that are leaving are gone. */
   readonly #live: Float64Array;
   readonly #expected: Float64Array;
@@ -83,48 +86,74 @@ class Simulation {
   readonly #begins: Float64Array;
   /** Those that are used last first. */
   readonly #travellers: readonly Traveller[];
+  /** Those of them that have to leave for good, in the order in which they are made. */
+  readonly #stores: readonly Traveller[];
   readonly #left: Traveller[] = [];
   #now = 0;
   #outFree = 0;
   #inFree = 0;
 
-  constructor(plan: Plan, arenaBytes: number, { stepMs, copyMs }: MoveTimes) {
+  constructor(
+    plan: Plan,
+    arenaBytes: number,
+    { stepMs, copyMs, leastBytes = 1, blocks = false }: MoveTimes,
+    atHome: readonly Homeable[],
+  ) {
     this.#limit = arenaBytes;
+    this.#blocks = blocks;
     this.#stepMs = stepMs;
-    this.#live = profileOf(plan);
+    this.#atHome = atHome;
+    this.#live = bytesByStep(plan, atHome);
     this.#expected = this.#live.slice();
     this.#steps = this.#live.length;
     this.#begins = new Float64Array(this.#steps + 1);
     for (let k = 0; k < this.#steps; k++) this.#begins[k + 1] = at(this.#begins, k) + (stepMs[k] ?? 0);
     const { alignment } = plan.program.spaces[0];
-    const idle = idleValues(plan.program).map(
-      ({ value, bytes, written, last, next }): Traveller => ({
-        ...{ value, bytes: alignUp(bytes, alignment), written, last, next, ms: copyMs(bytes) },
-        ...{ state: "here", done: 0, gone: 0, outStart: 0, outWait: 0, backStart: 0 },
-      }),
-    );
-    this.#travellers = idle.sort((a, b) => b.next - a.next || b.bytes - a.bytes);
+    const { buffers } = plan.problem;
+    const idle = idleValues(plan.program)
+      .filter(({ value, bytes }) => {
+        // storage that persists is there anyway
+        return bytes >= leastBytes && at(buffers, plan.bufferOf.get(value) ?? -1).kind !== "persistent";
+      })
+      .map((one): Gap => ({ ...one, kind: "trip" }));
+    const gaps = [...idle, ...atHome.flatMap((one) => gapsOf(one, this.#steps))];
+    this.#travellers = gaps
+      .map((gap) => this.#travellerOf({ ...gap, bytes: alignUp(gap.bytes, alignment) }, copyMs(gap.bytes)))
+      .sort((a, b) => b.next - a.next || b.bytes - a.bytes);
+    this.#left.push(...this.#travellers.filter(({ state }) => state === "away"));
+    this.#stores = this.#travellers.filter(({ kind }) => kind === "store").sort((a, b) => a.written - b.written);
+    for (const one of this.#stores) this.#expectGone(one, this.#stepAt(one.written + 1, one.ms, one));
+  }
+
+  #travellerOf(gap: Gap, ms: number): Traveller {
+    const isAway = gap.kind === "visit" && gap.last < 0;
+    const state = isAway ? "away" : "here";
+    return { ...gap, ms, state, done: 0, gone: this.#steps, outStart: 0, outWait: 0, backStart: 0 };
   }
 
   run(): MoveSchedule | null {
     for (let k = 0; k < this.#steps; k++) {
       this.#free(k);
+      this.#drop(k);
       this.#fetch(k);
       this.#send(k);
       if (!this.#makeRoom(k)) return null;
       this.#arrive(k);
       this.#now += this.#stepMs[k] ?? 0;
     }
-    const moves = this.#left.map(
-      ({ value, outStart, outWait, backStart, next }): Move => ({
-        value,
-        outStart,
-        outWait,
-        backStart,
-        backWait: next,
-      }),
-    );
-    return { moves, ms: this.#now };
+    this.#finish();
+    const moves = this.#left
+      .filter(({ kind }) => kind === "trip")
+      .map(
+        ({ value, outStart, outWait, backStart, next }): Move => ({
+          value,
+          outStart,
+          outWait,
+          backStart,
+          backWait: next,
+        }),
+      );
+    return { moves, homes: homesOf(this.#atHome, this.#left), ms: this.#now };
   }
 
   #free(k: Step): void {
@@ -136,17 +165,38 @@ class Simulation {
     one.state = "away";
     one.outWait = k;
     add(this.#live, k, one.next, -one.bytes);
-    if (one.gone === k) return;
-    // it was expected to be gone at another step
-    add(this.#expected, one.gone, one.next, one.bytes);
-    add(this.#expected, k, one.next, -one.bytes);
+    this.#expectGone(one, k);
+  }
+
+  /** From which step on it is not counted among what is expected. */
+  #expectGone(one: Traveller, gone: Step): void {
+    if (one.gone === gone) return;
+    if (one.gone < this.#steps) add(this.#expected, one.gone, one.next, one.bytes);
+    one.gone = gone;
+    add(this.#expected, gone, one.next, -one.bytes);
     this.#tooMuch = null;
+  }
+
+  /** What is the same at home is freed where a step before its next use has too much. */
+  #drop(k: Step): void {
+    for (const one of this.#travellers) {
+      if (one.kind !== "visit" || one.state !== "here" || one.last >= k || one.next <= k) continue;
+      if (this.#firstTooMuch(k) >= one.next) continue;
+      this.#dropOne(one, k);
+    }
+  }
+
+  #dropOne(one: Traveller, k: Step): void {
+    this.#left.push(one);
+    this.#gone(one, k);
   }
 
   /** The values that are used next come back, as long as they fit and the link has time before the next step. */
   #fetch(k: Step): void {
     const until = this.#now + (this.#stepMs[k] ?? 0);
-    const away = this.#left.filter(({ state }) => state === "away").sort((a, b) => a.next - b.next);
+    const away = this.#left
+      .filter(({ state, next }) => state === "away" && next < this.#steps)
+      .sort((a, b) => a.next - b.next);
     for (const one of away) {
       const isRoom = most(this.#expected, k, one.next) + one.bytes <= this.#limit;
       if (this.#inFree >= until || !isRoom || most(this.#live, k, k + 1) + one.bytes > this.#limit) return;
@@ -159,6 +209,7 @@ class Simulation {
     one.backStart = k;
     one.done = Math.max(this.#now, this.#inFree) + one.ms;
     this.#inFree = one.done;
+    if (this.#blocks) this.#now = one.done;
     add(this.#live, k, one.next, one.bytes);
     add(this.#expected, k, one.next, one.bytes);
     this.#tooMuch = null;
@@ -167,34 +218,39 @@ class Simulation {
   #send(k: Step): void {
     const until = this.#now + (this.#stepMs[k] ?? 0);
     while (this.#outFree < until) {
-      const one = this.#travellers.find((other) => this.#isWorthSending(other, k));
+      const one =
+        this.#stores.find(({ state, written }) => state === "here" && written < k) ??
+        this.#travellers.find((other) => this.#isWorthSending(other, k));
       if (!one) return;
       this.#leave(one, k, this.#goneAt(one, k));
     }
   }
 
   #isWorthSending(one: Traveller, k: Step): boolean {
-    if (one.state !== "here" || one.written >= k || one.next <= k) return false;
+    if (one.kind !== "trip" || one.state !== "here" || one.written >= k || one.next <= k) return false;
     return this.#firstTooMuch(this.#goneAt(one, k)) < one.next;
   }
 
   /** Before which step a value would be gone that starts to leave now. */
-  #goneAt({ ms, last }: Traveller, k: Step): Step {
-    const done = Math.max(this.#now, this.#outFree) + ms;
+  #goneAt(one: Traveller, k: Step): Step {
+    return this.#stepAt(k, Math.max(this.#now, this.#outFree) + one.ms - this.#now, one);
+  }
+
+  /** The step that begins so many milliseconds after step k, and after the last use before the gap. */
+  #stepAt(k: Step, ms: number, { last }: Gap): Step {
     let step = k;
-    while (step < this.#steps && this.#now + at(this.#begins, step) - at(this.#begins, k) < done) step++;
+    while (step < this.#steps && at(this.#begins, step) - at(this.#begins, k) < ms) step++;
     return Math.max(step, last + 1);
   }
 
   #leave(one: Traveller, k: Step, gone: Step): void {
     one.state = "leaving";
     one.outStart = k;
-    one.gone = Math.min(gone, one.next);
     one.done = Math.max(this.#now, this.#outFree) + one.ms;
     this.#outFree = one.done;
+    if (this.#blocks) this.#now = one.done;
     this.#left.push(one);
-    add(this.#expected, one.gone, one.next, -one.bytes);
-    this.#tooMuch = null;
+    this.#expectGone(one, Math.min(gone, one.next));
   }
 
   #firstTooMuch(from: Step): Step {
@@ -214,6 +270,10 @@ class Simulation {
       if (!one) {
         one = this.#travellers.find((other) => other.state === "here" && canGo(other));
         if (!one) return false;
+        if (one.kind === "visit") {
+          this.#dropOne(one, k);
+          continue;
+        }
         this.#leave(one, k, k);
       }
       this.#now = Math.max(this.#now, one.done);
@@ -233,6 +293,17 @@ class Simulation {
     for (const one of used) {
       if (one.state === "returning") this.#now = Math.max(this.#now, one.done);
       one.state = "back";
+    }
+  }
+
+  /** The program ends when everything that has to be at home is there. */
+  #finish(): void {
+    const end = this.#steps - 1;
+    for (const one of this.#stores) {
+      if (one.state === "here") this.#leave(one, end, end);
+      if (one.state !== "leaving") continue;
+      one.outWait = end;
+      this.#now = Math.max(this.#now, one.done);
     }
   }
 }

@@ -8,12 +8,13 @@
  *     read x at [64:128)   →  broken: torn by z
  *
  * Each memory space has its own map. A copy between spaces may read and write at any moment from its start to its wait:
- * until then its destination cannot be read, and no step may write to either end.
+ * until then its destination cannot be read, and no step may write to either end. So may a collective in flight, from its start to its
+ * wait, with all that it reads and writes.
  */
 import type { Value } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import type { Plan } from "./problem.ts";
-import type { CopyStep, PlanStep } from "./program.ts";
+import type { CopyStep, ExchangeStep, Flight, PlanStep } from "./program.ts";
 import type { Report, Rule } from "./rules.ts";
 
 /** Bytes of a memory space. */
@@ -29,9 +30,15 @@ interface WrittenRange extends Range {
 }
 
 /** A copy that is not waited for yet, with the bytes of both ends. */
-interface Flight {
+interface CopyInFlight {
   readonly copy: CopyStep;
   readonly ends: readonly Range[];
+}
+
+/** A collective that is not waited for yet: where it reads, but for what it writes over, and where it writes. */
+interface ExchangeInFlight {
+  readonly sources: readonly (readonly [Value, Range])[];
+  readonly targets: readonly (readonly [Value, Range])[];
 }
 
 const text = (value: Value): string => `${value.name ?? "value"}#${value.id}`;
@@ -51,7 +58,8 @@ class Simulation {
   /** Per memory space: disjoint, by first byte. */
   readonly #memory: readonly WrittenRange[][];
   /** By destination. */
-  readonly #flights = new Map<Value, Flight>();
+  readonly #flights = new Map<Value, CopyInFlight>();
+  readonly #exchanges = new Map<Flight, ExchangeInFlight>();
   /** Renamed values hold the content of the original. */
   readonly #content = new Map<Value, Value>();
 
@@ -73,12 +81,51 @@ class Simulation {
       this.#wait(step.copy, i);
       return;
     }
+    if (step.exchange?.kind === "wait") {
+      this.#land(step.exchange, i);
+      return;
+    }
     for (const v of step.reads) {
-      if (this.#flights.has(v)) this.#report("read-before-wait", `step ${i} reads ${text(v)} before its copy is done`);
+      if (this.#isExchanged(v))
+        this.#report("read-before-wait", `step ${i} reads ${text(v)} before its collective is done`);
+      else if (this.#flights.has(v))
+        this.#report("read-before-wait", `step ${i} reads ${text(v)} before its copy is done`);
       else this.#expect(v, this.#rangeOf(v), "execution", `step ${i} reads it`);
     }
     if (step.copy) this.#start(step.copy, i);
     else this.#kernel(step, i);
+    if (step.exchange?.kind === "start") this.#takeOff(step.exchange.flight, i);
+  }
+
+  #isExchanged(value: Value): boolean {
+    return [...this.#exchanges.values()].some(({ targets }) => targets.some(([written]) => written === value));
+  }
+
+  /** What a collective writes is undefined until it is waited for. */
+  #takeOff(flight: Flight, i: number): void {
+    if (this.#exchanges.has(flight)) this.#report("exchange", `step ${i} starts ${flight.node.op.name} again`);
+    const targets = flight.writes.map((value) => [value, this.#rangeOf(value)] as const);
+    const own = flight.reads.map((value) => [value, this.#rangeOf(value)] as const);
+    const sources = own.filter(([, range]) => !targets.some(([, target]) => overlapInBytes(range, target)));
+    for (const [, range] of targets) this.#write(range, null);
+    this.#exchanges.set(flight, { sources, targets });
+  }
+
+  #land({ flight }: ExchangeStep, i: number): void {
+    const flying = flight && this.#exchanges.get(flight);
+    if (!flight || !flying) {
+      this.#report("exchange", `step ${i} waits for a collective that was not started`);
+      return;
+    }
+    this.#exchanges.delete(flight);
+    const name = flight.node.op.name;
+    for (const [value, range] of flying.sources)
+      this.#expect(value, range, "in-flight", `step ${i} waits for ${name} of it`);
+    for (const [value, range] of flying.targets) {
+      if (range.to > range.from && !this.#holds(range, null))
+        this.#report("in-flight", `${text(value)} was overwritten before step ${i}, which waits for ${name}`);
+      this.#write(range, value);
+    }
   }
 
   #kernel(step: PlanStep, i: number): void {
@@ -89,7 +136,7 @@ class Simulation {
       return;
     }
     const scratch = step.scratch.map((bytes, k) => this.#range(this.#plan.scratch[i]?.[k] ?? -1, bytes));
-    if (this.#flights.size > 0) {
+    if (this.#flights.size > 0 || this.#exchanges.size > 0) {
       for (const range of scratch) this.#requireNotInFlight(range, `step ${i}`);
       for (const w of step.writes) this.#requireNotInFlight(this.#rangeOf(w), `step ${i}`);
     }
@@ -144,8 +191,13 @@ class Simulation {
     this.#write(destination, to);
   }
 
-  /** No step may write to either end of a copy in flight. */
+  /** No step may write to what is in flight. */
   #requireNotInFlight(range: Range, who: string): void {
+    for (const [{ node }, { sources, targets }] of this.#exchanges) {
+      const touched = [...sources, ...targets].find(([, end]) => overlapInBytes(end, range));
+      if (touched)
+        this.#report("in-flight", `${who} writes on ${text(touched[0])} before ${node.op.name} of it is done`);
+    }
     for (const { copy, ends } of this.#flights.values()) {
       if (ends.some((end) => overlapInBytes(end, range)))
         this.#report(
@@ -160,6 +212,7 @@ class Simulation {
     const { program, copies, resultBuffers } = this.#plan;
     for (const { copy } of this.#flights.values())
       this.#report("copy", `the copy of ${text(copy.from)} to ${text(copy.to)} is never waited for`);
+    for (const { node } of this.#exchanges.keys()) this.#report("exchange", `${node.op.name} is never waited for`);
     for (const { value, from, to } of copies) {
       const bytes = byteLength(value.type);
       this.#expect(value, this.#range(from, bytes), "execution", "a final copy reads it");

@@ -151,9 +151,9 @@ describe("a plan with two memory spaces", () => {
         persistent        64  kept between runs
         ephemeral        384
         without reuse  1,280  2.86 × peak
-        space   capacity  peak  bound  buffers  copies in  bytes in
-        device      none   448    448       11          1       128
-        host        none   256    256        1          1       128
+        space   capacity  peak  bound  persistent  buffers  copies in  bytes in
+        device      none   448    448          64       11          1       128
+        host        none   256    256           0        1          1       128
         kind        buffers  bytes  at peak
         persistent        1     64       64
         input             1    128        0

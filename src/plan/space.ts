@@ -15,7 +15,21 @@ export { type MemorySpace, memorySpace, type Spaces } from "../target/space.ts";
 /** Index into the spaces of a program. */
 export type SpaceId = number;
 
-/** The memory space that a value lives in. */
+/** Numbers of parameters that are not in the first space: persistent values whose home is another memory (homes.ts). */
+export const paramsElsewhere = (program: Program): readonly number[] =>
+  program.params.flatMap((param, i) => (spaceOf(program, param) === 0 ? [] : [i]));
+
+/**
+ * The memory space that a value lives in.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { spaceOf } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(plan.program.results.map((result) => spaceOf(plan.program, result))); // → [0]
+ */
 export function spaceOf(program: Program, value: Value): SpaceId {
   return program.spaceOf?.get(value) ?? 0;
 }

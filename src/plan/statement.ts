@@ -8,6 +8,7 @@ import { typeText } from "../ir/type.ts";
 import type { NameOf } from "./names.ts";
 import type { PlanStep } from "./program.ts";
 
+/** A step as text: results, and the call. */
 export interface Statement {
   readonly names: string;
   readonly types: string;
@@ -15,11 +16,20 @@ export interface Statement {
   readonly call: string;
 }
 
+/** How a step is written as text. */
 export type StatementFormat = (step: PlanStep, nameOf: NameOf, isStored: (value: Value) => boolean) => Statement;
 
 /**
  * The node's operands if all of them are stored; otherwise the values that the step reads (a kernel may compute some
  * operands itself).
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { formatStatement, printPlan } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(printPlan(plan, formatStatement).split("\n").length > 5); // → true
  */
 export const formatStatement: StatementFormat = (step, nameOf, isStored) => {
   const inputs = step.node.inputs.every(isStored) ? step.node.inputs : step.reads;

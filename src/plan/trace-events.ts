@@ -9,14 +9,15 @@
  * which.
  */
 import { at } from "../base/invariant.ts";
-import { type NodeCosts, planMs } from "./cost/model.ts";
-import { CopyClock, copyMs } from "./cost/queues.ts";
+import { type NodeCosts, planMs, queuedMs } from "./cost/model.ts";
+import { CopyClock, isStart, isWait } from "./cost/queues.ts";
 import { kernelName } from "./json.ts";
 import { liveByKind } from "./memory-chart.ts";
 import { nameValues } from "./names.ts";
 import { BUFFER_KINDS, type BufferKind, type Plan, type Step } from "./problem.ts";
 import { stepText } from "./statement.ts";
 
+/** An event of Chrome's trace format. */
 export interface TraceEvent {
   readonly name: string;
   /** `X` a slice, `C` a counter, `M` a name. */
@@ -30,13 +31,26 @@ export interface TraceEvent {
   readonly args: Readonly<Record<string, string | number>>;
 }
 
+/** A file in Chrome's trace format. */
 export interface TraceFile {
   readonly displayTimeUnit: "ms";
   readonly otherData: Readonly<Record<string, string | number>>;
   readonly traceEvents: readonly TraceEvent[];
 }
 
-/** @param msOfStep milliseconds of a step, predicted or measured, as `time` says */
+/**
+ * The plan over time, for viewers of Chrome's trace format.
+ *
+ * @param msOfStep milliseconds of a step, predicted or measured, as `time` says
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { planTrace } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(planTrace(plan, () => 1).traceEvents.length > 0); // → true
+ */
 export function planTrace(
   plan: Plan,
   msOfStep: (step: Step) => number,
@@ -57,18 +71,18 @@ export function planTrace(
     }
     const step = program.steps[i];
     if (!step || step.alias) continue;
-    if (step.copy?.kind === "wait") {
-      ts = clock.wait(step.copy, ts);
+    if (isWait(step)) {
+      ts = clock.wait(step, ts);
       continue;
     }
     const dur = msOfStep(i) * 1000;
-    const begin = step.copy ? clock.start(step, ts, dur) : ts;
+    const begin = isStart(step) ? clock.start(step, ts, dur) : ts;
     const { op, phase, where, replay } = step.node;
     const text = stepText(step, nameOf, (v) => plan.bufferOf.has(v));
     const args = { step: i, text, ...(where ? { where } : {}), ...(replay > 0 ? { replay } : {}) };
     const thread = threadOf(step.queue ?? 0);
     events.push({ name: kernelName(step) ?? op.name, cat: phase, ph: "X", ts: begin, dur, ...thread, args });
-    if (!step.copy) ts += dur;
+    if (!isStart(step)) ts += dur;
   }
   const otherData = { program: program.name, arenaBytes: height, boundBytes: bound.bytes, time };
   return { displayTimeUnit: "ms", otherData, traceEvents: events };
@@ -96,10 +110,20 @@ function countersOf(plan: Plan): readonly Counter[] {
   });
 }
 
-/** The predicted time of a step, as a program of that step alone; of a copy, its time on its queue. */
+/**
+ * The predicted time of a step, as a program of that step alone; of a copy, its time on its queue.
+ *
+ * @example
+ * import { plan } from "tidemark";
+ * import { type Plan, predictedStepMs } from "tidemark/plan";
+ *
+ * // The costs of a target's kernels: those of calibration, or of another machine.
+ * const ms = (plan: Plan, costs: Parameters<typeof predictedStepMs>[2]) => predictedStepMs(plan, 0, costs);
+ * console.log(typeof ms); // → function
+ */
 export function predictedStepMs(plan: Plan, step: Step, costs: NodeCosts): number {
-  const { copy } = at(plan.program.steps, step);
-  if (copy) return copy.kind === "start" ? copyMs(copy, costs.rates) : 0;
+  const one = at(plan.program.steps, step);
+  if (one.copy || one.exchange) return isStart(one) ? queuedMs(one, costs) : 0;
   const program = { ...plan.program, params: [], steps: [at(plan.program.steps, step)] };
   return planMs({ ...plan, program, copies: [] }, costs);
 }

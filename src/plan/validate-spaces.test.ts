@@ -179,6 +179,6 @@ describe("checkProgram refuses", () => {
     expect(refused({ spaceOf: new Map([...program.spaceOf!, [named("h3"), 1]]) })).toThrow(/not in the first memory/);
     expect(refused({ spaceOf: new Map([...program.spaceOf!, [h0Host, 2]]) })).toThrow(/no memory space 2/);
     const queued = program.steps.map((step) => (step.copy ? step : { ...step, queue: 1 }));
-    expect(refused({ steps: queued })).toThrow(/only copies run on queue 1/);
+    expect(refused({ steps: queued })).toThrow(/only copies and collectives run on queue 1/);
   });
 });

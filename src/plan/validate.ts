@@ -12,7 +12,17 @@ import type { Report, Rule, Violation } from "./rules.ts";
 import { simulate } from "./simulate.ts";
 import { checkSpaces } from "./validate-spaces.ts";
 
-/** All violated rules; empty for a valid plan. `program` is the input of the planner, before steps were ordered. */
+/**
+ * All violated rules; empty for a valid plan. `program` is the input of the planner, before steps were ordered.
+ *
+ * @example
+ * import { compile, grad, type Tensor, zeros } from "tidemark";
+ * import { validate } from "tidemark/plan";
+ *
+ * const slope = compile(grad((w: Tensor, x: Tensor) => x.matmul(w).tanh().sum()));
+ * const { plan } = slope.program(zeros([64, 16]), zeros([32, 64]));
+ * console.log(validate(plan.program, plan)); // → []
+ */
 export function validate(program: Program, plan: Plan): readonly Violation[] {
   const violations: Violation[] = [];
   const report = (rule: Rule, message: string): void => {
@@ -146,7 +156,7 @@ interface Need {
   readonly until: number;
 }
 
-function needs(program: Program): Map<Value, Need> {
+function needs({ program, bufferOf }: Plan): Map<Value, Need> {
   const end = program.steps.length;
   const result = new Map<Value, Need>();
   const values: [Value, number][] = program.params.map((v) => [v, -1]);
@@ -158,6 +168,12 @@ function needs(program: Program): Map<Value, Need> {
     for (const v of step.reads) lastRead.set(v, i);
     // until a copy is waited for, both of its ends are in use
     if (step.copy) for (const v of [step.copy.from, step.copy.to]) lastRead.set(v, i);
+    // and until a collective is, but for what it writes over
+    const flight = step.exchange?.flight;
+    if (!flight) return;
+    const over = new Set(flight.writes.map((v) => bufferOf.get(v)));
+    for (const v of flight.writes) lastRead.set(v, i);
+    for (const v of flight.reads) if (!over.has(bufferOf.get(v))) lastRead.set(v, i);
   });
   const returned = new Set(program.results);
   for (const [v, written] of values) {
@@ -173,7 +189,7 @@ function needs(program: Program): Map<Value, Need> {
  */
 function checkSharing(plan: Plan, report: Report): void {
   const { program } = plan;
-  const need = needs(program);
+  const need = needs(plan);
   const original = new Map<Value, Value>();
   const rootOf = (v: Value): Value => original.get(v) ?? v;
   for (const { alias } of program.steps) {

@@ -68,7 +68,7 @@ export class Planner {
 
   /** Growing curves. */
   curves(): Generator<ViewCurve> {
-    return growingCurves(this.#plans, POINTS, COMPARED);
+    return growingCurves(this.#plans, POINTS, { strategies: COMPARED });
   }
 
   /** Of a plan that was sent, or that another planner of this model sent: its name says how to make it. */

@@ -33,14 +33,6 @@ export interface Calls {
   studyStory(asks: string, value: number): readonly string[];
 }
 
-export type CallName = keyof Calls;
-
-export interface Call<K extends CallName = CallName> {
-  readonly id: number;
-  readonly name: K;
-  readonly args: Parameters<Calls[K]>;
-}
-
 export type Answer =
   | { readonly id: number; readonly result: unknown }
   /** An internal error; user errors are results. */
@@ -52,5 +44,3 @@ export type Told =
   | { readonly told: "steps"; readonly reports: readonly StepReport[]; readonly running: boolean }
   | { readonly told: "ran" }
   | { readonly told: "hashes"; readonly hashes: StateHashes };
-
-export type Said = Answer | Told;

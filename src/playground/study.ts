@@ -48,7 +48,7 @@ export class Study {
 
   /** The growing curve. */
   *curves(): Generator<ViewCurve> {
-    if (this.#plans) yield* growingCurves(this.#plans, POINTS, COMPARED);
+    if (this.#plans) yield* growingCurves(this.#plans, POINTS, { strategies: COMPARED });
   }
 
   story(asks: string, value: number): readonly string[] {

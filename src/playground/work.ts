@@ -3,13 +3,11 @@
  * a budget can change between any two steps.
  */
 import { at, invariant } from "../base/invariant.ts";
-import type { ViewCurve } from "../view/data.ts";
-import { FILE, isComplaint } from "./complaint.ts";
 import type { PlaygroundModel } from "./model.ts";
 import { MODELS } from "./models.ts";
 import { Planner } from "./planner.ts";
-import type { Calls, Told } from "./protocol.ts";
-import { Study } from "./study.ts";
+import type { Calls } from "./protocol.ts";
+import { type Surroundings, studying, tellCurves } from "./studying.ts";
 import { Trainer } from "./trainer.ts";
 
 /** How long a slice of training is, and how often states are hashed. */
@@ -20,12 +18,6 @@ function modelNamed(name: string): PlaygroundModel {
     MODELS.filter((model) => model.name === name),
     0,
   );
-}
-
-export interface Surroundings {
-  tell(said: Told): void;
-  /** Runs something after pending messages were received. */
-  later(work: () => void): void;
 }
 
 /** Trains in slices until stopped. */
@@ -90,40 +82,6 @@ function planning(surroundings: Surroundings) {
     },
     planWithin: (budgetBytes: number) => currentPlanner().within(budgetBytes),
     planStory: (asks: string, value: number) => currentPlanner().story(asks, value),
-  };
-}
-
-/** Sends curves one at a time while they are needed; calls in between go first. */
-function tellCurves(
-  { tell, later }: Surroundings,
-  of: string,
-  curves: Iterator<ViewCurve>,
-  isWanted: () => boolean,
-): void {
-  const next = (): void => {
-    if (!isWanted()) return;
-    const { value, done } = curves.next();
-    if (done) return;
-    tell({ told: "curve", of, curve: value });
-    later(next);
-  };
-  later(next);
-}
-
-/** Analyses texts; after an incorrect one, calls refer to the previous one. */
-function studying(surroundings: Surroundings) {
-  const study = new Study();
-  let looks = 0;
-  return {
-    study(text: string) {
-      const seen = study.look(text, () => surroundings.tell({ told: "ran" }));
-      if (isComplaint(seen)) return seen;
-      const mine = ++looks;
-      tellCurves(surroundings, FILE, study.curves(), () => looks === mine);
-      return seen;
-    },
-    studyWithin: (budgetBytes: number) => study.within(budgetBytes),
-    studyStory: (asks: string, value: number) => study.story(asks, value),
   };
 }
 

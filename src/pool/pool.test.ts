@@ -106,6 +106,43 @@ it("never passes its limit, and says what is live when it refuses", () => {
   expect(Math.max(...reserved)).toBeLessThanOrEqual(3072);
 });
 
+it("moves live blocks together before it refuses, where it can move bytes", () => {
+  const random = randomFrom(11);
+  const limitBytes = 64 * 200;
+  const bytes = new Uint8Array(limitBytes);
+  const pool = new Pool({ limitBytes, move: (from, to, size) => bytes.copyWithin(to, from, from + size) });
+  const live = new Map<number, number>();
+  let refused = 0;
+  for (let i = 0; i < 5000; i++) {
+    const handles = [...live.keys()];
+    if (live.size > 0 && random() < 0.45) {
+      const handle = handles[Math.floor(random() * handles.length)]!;
+      pool.free(handle);
+      live.delete(handle);
+      continue;
+    }
+    const size = 1 + Math.floor(random() ** 3 * 3000);
+    const fits = pool.stats().active + Math.ceil(size / 64) * 64 <= limitBytes;
+    expect(pool.refuses(size)).toBe(!fits);
+    if (!fits) {
+      expect(() => pool.allocate(size)).toThrow("PoolExhausted");
+      refused += 1;
+      continue;
+    }
+    const handle = pool.allocate(size);
+    live.set(handle, size);
+    bytes.fill(handle & 255, pool.address(handle), pool.address(handle) + size);
+    if (i % 50 > 0) continue;
+    checkBlocks(pool, live);
+    for (const [block, own] of live) {
+      const from = pool.address(block);
+      expect(bytes.subarray(from, from + own).every((byte) => byte === (block & 255))).toBe(true);
+    }
+  }
+  expect(refused).toBeGreaterThan(20);
+  expect(pool.stats().moved).toBeGreaterThan(limitBytes);
+});
+
 it("frees a generation at once, but what is carried out of it", () => {
   const pool = new Pool();
   const outer = pool.allocate(100);

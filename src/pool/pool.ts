@@ -6,11 +6,13 @@
  *   tables   address, bytes, asked, tag, generation, neighbours    one row per block
  *
  * Best fit: the smallest free block that is large enough, the lowest of equal ones (free-blocks.ts). What is freed joins its free
- * neighbours, at the top too: the top is lowered by `trim` alone. Where nothing fits, a free block at the top is extended.
+ * neighbours, at the top too: the top is lowered by `trim` alone. Where nothing fits, a free block at the top is extended; where that would
+ * exceed the limit and the owner can move bytes, live blocks are moved together.
  *
  * Blocks belong to the generation in which they were allocated. Ending a generation frees them all at once, but those that were
  * carried out of it. The top never exceeds the limit: an allocation that does not fit is refused with a list of what is live.
  */
+import { grouped, TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import { FreeBlocks } from "./free-blocks.ts";
 import { wholeGranules } from "./granule.ts";
@@ -18,8 +20,11 @@ import { type PoolEvents, recorder } from "./history.ts";
 import { poolRefused } from "./refusal.ts";
 
 const NONE = -1;
+/** Each takes twenty bytes. */
+const MOST_EVENTS = 10_000_000;
 const [UNUSED, FREE, USED] = [0, 1, 2];
 
+/** Options of {@link Pool}. */
 export interface PoolOptions {
   /** For messages. */
   readonly name?: string;
@@ -27,6 +32,11 @@ export interface PoolOptions {
   readonly limitBytes?: number;
   /** Called before the top goes above where it was: memory behind the range has to be there. */
   readonly reserve?: (bytes: number) => void;
+  /**
+   * Copies bytes to a lower address, which they may overlap. Given, live blocks are moved together where an allocation would be refused
+   * although all gaps together are large enough: addresses of blocks change with any allocation then, handles do not.
+   */
+  readonly move?: (from: number, to: number, bytes: number) => void;
   /** Allocations and frees that are remembered for snapshots, the last ones; default: none. */
   readonly history?: number;
 }
@@ -48,6 +58,8 @@ export interface PoolStats {
   readonly limit: number;
   /** Allocations so far. */
   readonly allocations: number;
+  /** Bytes that were moved to close gaps, so far. */
+  readonly moved: number;
 }
 
 /** A live block. */
@@ -60,12 +72,25 @@ export interface PoolBlock {
   readonly tag: string | undefined;
 }
 
+/**
+ * One range of memory that blocks of any size are taken from.
+ *
+ * @example
+ * import { Pool } from "tidemark/tape";
+ *
+ * const pool = new Pool({ limitBytes: 4096 });
+ * const block = pool.allocate(1000);
+ * console.log(pool.stats().allocated); // → 1000
+ * pool.free(block);
+ * console.log(pool.stats().allocated); // → 0
+ */
 export class Pool {
   readonly name: string;
   /** A lower one holds from the next time that the top moves. */
   limitBytes: number;
   events: PoolEvents | null = null;
   readonly #reserve: (bytes: number) => void;
+  readonly #move: PoolOptions["move"];
   #address = new Float64Array(256);
   #bytes = new Float64Array(256);
   #asked = new Float64Array(256);
@@ -86,22 +111,30 @@ export class Pool {
   #active = 0;
   #blocks = 0;
   #allocations = 0;
+  #moved = 0;
   #peakAllocated = 0;
   #peakReserved = 0;
   #currentGeneration = 0;
   readonly #tags: string[] = [];
   readonly #tagNumbers = new Map<string, number>();
 
-  constructor({ name = "the pool", limitBytes = Number.POSITIVE_INFINITY, reserve, history = 0 }: PoolOptions = {}) {
+  constructor(options: PoolOptions = {}) {
+    const { name = "the pool", limitBytes = Number.POSITIVE_INFINITY, reserve, move, history = 0 } = options;
     this.name = name;
     this.limitBytes = limitBytes;
     this.#reserve = reserve ?? (() => undefined);
+    this.#move = move;
     this.record(history);
     this.#free = new FreeBlocks({ address: this.#address, bytes: this.#bytes });
   }
 
   /** From now on the last `most` allocations and frees are remembered; 0: none. */
   record(most: number): void {
+    if (!Number.isInteger(most) || most < 0 || most > MOST_EVENTS) {
+      throw new TidemarkError("InvalidArgument", `${this.name}: a history of ${most} allocations`, {
+        help: `give a whole number up to ${grouped(MOST_EVENTS)}, 0 for none`,
+      });
+    }
     this.events = most > 0 ? recorder(most) : null;
   }
 
@@ -138,8 +171,17 @@ export class Pool {
 
   /** Whether an allocation of so many bytes would be refused. */
   refuses(bytes: number): boolean {
+    return !this.fits(bytes) && !this.#fitsMoved(wholeGranules(bytes));
+  }
+
+  /** Whether there is room for so many bytes where blocks are now. */
+  fits(bytes: number): boolean {
     const size = wholeGranules(bytes);
-    return this.#usedTop + size > this.limitBytes && this.#free.bestFit(size) < 0;
+    return this.#usedTop + size <= this.limitBytes || this.#free.bestFit(size) >= 0;
+  }
+
+  #fitsMoved(size: number): boolean {
+    return this.#move !== undefined && this.#active + size <= this.limitBytes;
   }
 
   /** Gives a block back. */
@@ -204,6 +246,23 @@ export class Pool {
     return bytes;
   }
 
+  /** Moves live blocks to the start of the range, one behind the other, where the owner can move bytes. */
+  closeGaps(): void {
+    if (!this.#move) return;
+    this.#free.clear();
+    let top = 0;
+    for (let block = this.#first; block >= 0; ) {
+      const after = this.#after[block] as number;
+      if (this.#state[block] === FREE) this.#unlink(block);
+      else {
+        this.#moveTo(block, top);
+        top += this.#bytes[block] as number;
+      }
+      block = after;
+    }
+    this.#top = top;
+  }
+
   /** The end of the last live block. */
   get #usedTop(): number {
     const last = this.#last;
@@ -220,6 +279,7 @@ export class Pool {
       blocks: this.#blocks,
       limit: this.limitBytes,
       allocations: this.#allocations,
+      moved: this.#moved,
     };
   }
 
@@ -231,9 +291,7 @@ export class Pool {
 
   /** Every block by address; those that are not live have no handle. */
   *walk(): Generator<PoolBlock & { readonly live: boolean }> {
-    let first = this.#last;
-    while (first >= 0 && (this.#before[first] as number) >= 0) first = this.#before[first] as number;
-    for (let block = first; block >= 0; block = this.#after[block] as number) yield this.#row(block);
+    for (let block = this.#first; block >= 0; block = this.#after[block] as number) yield this.#row(block);
   }
 
   /** The text of a tag. */
@@ -277,8 +335,27 @@ export class Pool {
     return taken;
   }
 
+  #moveTo(block: number, to: number): void {
+    const from = this.#address[block] as number;
+    if (from === to) return;
+    const size = this.#bytes[block] as number;
+    const tag = this.#tag[block] as number;
+    this.#move?.(from, to, size);
+    this.#moved += size;
+    this.#address[block] = to;
+    this.events?.add(false, from, size, tag);
+    this.events?.add(true, to, size, tag);
+  }
+
+  get #first(): number {
+    let first = this.#last;
+    while (first >= 0 && (this.#before[first] as number) >= 0) first = this.#before[first] as number;
+    return first;
+  }
+
   /** A block at the top; free space there is the start of it. */
   #extend(size: number, asked: number, tag: number): number {
+    if (this.#usedTop + size > this.limitBytes && this.#fitsMoved(size)) this.closeGaps();
     const address = this.#usedTop;
     const top = address + size;
     if (top > this.limitBytes) throw poolRefused(this, asked, this.tagText(tag));

@@ -3,7 +3,19 @@ import { grouped, TidemarkError } from "../base/errors.ts";
 import type { Pool, PoolBlock } from "./pool.ts";
 
 const SHOWN = 10;
+/** Tags may be any text. */
+const LOCATION = /:\d+/;
 
+/**
+ * The largest blocks in use, the largest first.
+ *
+ * @example
+ * import { largestBlocks, Pool } from "tidemark/tape";
+ *
+ * const pool = new Pool();
+ * pool.allocate(1000); pool.allocate(3000);
+ * console.log(largestBlocks(pool, 1).length); // → 1
+ */
 export function largestBlocks(pool: Pool, count: number = SHOWN): readonly PoolBlock[] {
   const live = [...pool.walk()].filter((block) => block.live);
   return live.sort((a, b) => b.asked - a.asked || a.address - b.address).slice(0, count);
@@ -21,7 +33,7 @@ export function poolRefused(pool: Pool, bytes: number, tag: string | undefined):
     `the largest gap in it has ${grouped(largestFree)}`,
   ];
   return new TidemarkError("PoolExhausted", `${pool.name}: ${numbers.join("; ")}${list}`, {
-    where: tag,
+    where: tag && LOCATION.test(tag) ? tag : undefined,
     help: "raise the limit, or compute with less at a time",
   });
 }

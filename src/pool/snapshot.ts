@@ -18,7 +18,16 @@ function framesOf(tag: string | undefined): readonly Frame[] {
   return [{ filename, line: Number(line), name: name ?? "" }];
 }
 
-/** The bytes of a pickle file. */
+/**
+ * The bytes of a pickle file.
+ *
+ * @example
+ * import { Pool, poolSnapshot } from "tidemark/tape";
+ *
+ * const pool = new Pool({ history: 10 });
+ * pool.allocate(1000);
+ * console.log(poolSnapshot(pool).length > 0); // → true
+ */
 export function poolSnapshot(pool: Pool): Uint8Array {
   const { reserved, allocated, active } = pool.stats();
   const blocks = [...pool.walk()].map(({ address, bytes, asked, tag, live }) => ({

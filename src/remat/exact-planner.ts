@@ -42,10 +42,26 @@ function optimalPlan(problem: RecomputeProblem, budget: number, options: Recompu
 /** The strategy with its plans. */
 export const optimal: Strategy = { ...facts, plan: optimalPlan };
 
-/** All strategies, each with its plans. */
+/**
+ * All strategies, each with its plans.
+ *
+ * @example
+ * import { ALL_STRATEGIES } from "tidemark/remat";
+ *
+ * console.log(ALL_STRATEGIES.some(({ name }) => name === "optimal")); // → true
+ */
 export const ALL_STRATEGIES: readonly Strategy[] = STRATEGIES.map((one) => (one === facts ? optimal : one));
 
-/** The plans that a solver makes of a program. */
+/**
+ * The plans that a solver makes of a program.
+ *
+ * @example
+ * import { exactPlanner } from "tidemark/remat";
+ *
+ * // `solve` asks a solver of integer programs; that of HiGHS is `highsSolver`.
+ * const planner = exactPlanner(() => ({ status: "infeasible", objective: 0, bound: 0, value: () => 0 }));
+ * console.log(typeof planner); // → object
+ */
 export function exactPlanner(solve: IntegerSolver): ExactPlanner {
   return {
     solve,

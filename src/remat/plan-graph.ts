@@ -60,6 +60,18 @@ function inAnotherOrder(problem: RecomputeProblem, budget: number, options: Grap
   return { ...answer, sequence: answer.sequence.map((op) => at(given, op)) };
 }
 
+/**
+ * Plans a graph of operations within a budget, with every strategy, for as long as it is allowed to.
+ *
+ * @example
+ * import { readGraph } from "tidemark/plan";
+ * import { planGraph } from "tidemark/remat";
+ *
+ * const nodes = [0, 1].map((id) => ({ id, cost_cpu: 1, cost_ram: 1 }));
+ * const problem = readGraph(JSON.stringify({ graph: {}, nodes, links: [{ source: 0, target: 1 }] }));
+ * const { feasible, sequence } = planGraph(problem, 2);
+ * console.log(feasible, sequence); // → true [0, 1]
+ */
 export function planGraph(problem: RecomputeProblem, budget: number, options: GraphOptions = {}): Answer {
   const { solver, order, effort, start } = options;
   const meter = graphMeter(problem.ops.length, options);

@@ -7,6 +7,8 @@
  * Plans lay what persists out from the bottom in the order of parameters, so programs for other shapes of a batch find state
  * and constants where the last one left them. Where programs do not agree about a part of it, what is there is moved out
  * before the next one runs over it: nothing that a user holds is ever overwritten.
+ *
+ * What persists in a file beside the arena (docs/spill.md) is in an arena of its own, with the file as its memory.
  */
 import { byteLength, type TensorType } from "../ir/type.ts";
 import { ArrayStorage, type TensorStorage } from "../trace/storage.ts";
@@ -35,6 +37,8 @@ export class Arena {
   /** Constants that had to make room and may have been donated elsewhere since: what they were. */
   readonly #aside = new Map<TensorStorage, TensorStorage>();
   #tenant: Tenant | null = null;
+  /** What persists in a file of the same programs. */
+  #inFile: Arena | null = null;
   /** Results stay here until the next run. */
   readonly #lends: boolean;
   #runs = 0;
@@ -42,6 +46,12 @@ export class Arena {
   constructor(memory: DeviceMemory, lends = false) {
     this.memory = memory;
     this.#lends = lends && memory.bytesAt !== undefined;
+  }
+
+  /** What persists in a file beside this memory: one for all programs. */
+  inFile(file: DeviceMemory): Arena {
+    if (this.#inFile?.memory !== file) this.#inFile = new Arena(file);
+    return this.#inFile;
   }
 
   /** How often a program has run here. */
@@ -65,6 +75,7 @@ export class Arena {
 
   /** The elements at an address themselves. */
   view(type: TensorType, address: number): Elements {
+    if (!this.memory.bytesAt && this.readsAtOnce) return this.read(type, address);
     const bytes = this.memory.bytesAt?.(address, byteLength(type));
     if (!bytes) throw notReadable(type);
     return elementsAt(bytes.buffer as ArrayBuffer, type, bytes.byteOffset);
@@ -107,7 +118,8 @@ export class Arena {
     const aside = this.#aside.get(storage);
     if (aside || !storage.isConsumed) return (aside ?? storage).read();
     const [address] = [...this.#residents].find(([, own]) => own.isConstant && own.storage === storage) ?? [];
-    return address === undefined ? storage.read() : this.read(storage, address);
+    if (address !== undefined) return this.read(storage, address);
+    return this.#inFile?.readConstant(storage) ?? storage.read();
   }
 
   /** From now on a constant is at an address, which was vacated before. */
@@ -155,5 +167,8 @@ export class Arena {
     this.#aside.clear();
     this.begin();
     this.#tenant = null;
+    this.#inFile?.clear();
+    this.#inFile?.memory.close?.();
+    this.#inFile = null;
   }
 }

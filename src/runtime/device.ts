@@ -32,6 +32,8 @@ export interface DeviceMemory {
   fill(address: number, bytes: number, value: number): void;
   /** Within the memory; the two do not overlap. */
   copy(to: number, from: number, bytes: number): void;
+  /** Gives it back now, and not when it is collected. Nothing is read or written after that. */
+  close?(): void;
 }
 
 /** The target has no room for an arena. */
@@ -61,17 +63,26 @@ export interface Machine {
   step(i: number): void;
   /** Of the file that its values are moved to, as the system has it; missing where there is none. */
   spillBytes?(): number;
+  /** That file, for parameters that stay in it between runs: once it is asked for, it is open until it is closed. */
+  readonly file?: DeviceMemory | null;
   /** Ends what it runs on (threads) now, and not when the machine is collected. It cannot run again. */
   close(): void;
 }
 
-/** A folder for values that wait for a later use. */
+/** A file of a page or of its workers, which is there already (page-file.ts). */
+export interface OpenFile {
+  /** Its name. */
+  readonly name: string;
+}
+
+/** A folder, or a file of a page, for values that wait for a later use. */
 export interface SpillFolder {
-  readonly to: string;
+  readonly to: string | OpenFile;
   /** The most bytes a second, each way; default: no limit. */
   readonly limit?: number | undefined;
 }
 
+/** How a target loads a program. */
 export interface LoadOptions {
   /** For programs with copies to a file. */
   readonly spill?: SpillFolder | undefined;
@@ -92,6 +103,7 @@ export interface ProgramCode {
   readonly isShared: boolean;
 }
 
+/** Where programs run: WebAssembly, native code, a GPU. */
 export interface Target {
   /** What the compiler knows of it. */
   readonly description: TargetDescription;

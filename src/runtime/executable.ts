@@ -119,7 +119,7 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
   /** Overwrites everything that does not survive between runs, to show that nothing depends on it. */
   poison(): void {
     const { plan, base } = this.placed;
-    const kept = plan.problem.buffers.filter((b) => b.kind === "persistent");
+    const kept = plan.problem.buffers.filter((b) => b.kind === "persistent" && b.space === 0);
     const saved = kept.map(({ id, bytes }) => {
       const address = base + (plan.offsets[id] ?? 0);
       return { address, bytes: readElements(this.memory, { dtype: "bool", shape: [bytes] }, address) };

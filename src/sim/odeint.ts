@@ -22,8 +22,10 @@ import { type Leaves, type System, systemOf } from "./state.ts";
 import { DOPRI5, EULER, leapfrog, RK4, rungeKutta, type Step } from "./steps.ts";
 import { type ReadTimes, readTimes, requirePositive, type Times } from "./times.ts";
 
+/** Methods of integration. */
 export type Method = "euler" | "leapfrog" | "rk4" | "dopri5";
 
+/** Options of {@link odeint} and {@link odeSolve}. */
 export interface OdeOptions {
   /** "dopri5" by default, or "rk4" where the number of steps is given. */
   readonly method?: Method;

@@ -19,6 +19,7 @@ import type { Tensor } from "../trace/tensor.ts";
 import type { Tree } from "../trace/tree.ts";
 import { requirePositive } from "./times.ts";
 
+/** Options of {@link reversibleLeapfrog}. */
 export interface ReversibleLeapfrogOptions {
   readonly dt: number;
   readonly steps: number;

@@ -11,6 +11,7 @@ import type { Tree } from "../trace/tree.ts";
 import { type AccountTotals, accountOf, type TapeAccount } from "./account.ts";
 import { planOf, programAccount, totalsOf } from "./account-program.ts";
 
+/** What a tape, and what the plan, would hold for the backward pass of a function. */
 export interface FunctionAccount extends TapeAccount {
   /**
    * Of a function that takes gradients itself: what those hold for their backward passes, then what the gradient of the whole holds.

@@ -28,6 +28,7 @@ export interface AccountRow extends Readonly<Record<Column, number>> {
 /** Bytes of all operations. */
 export type AccountTotals = Readonly<Record<Column, number>>;
 
+/** What the tape of a library would hold for the backward pass, by operation. */
 export interface TapeAccount extends AccountTotals {
   /** Largest first. In the planned program, a fused kernel counts under the name of its main operation. */
   readonly rows: readonly AccountRow[];

@@ -70,6 +70,7 @@ export class Evaluation {
     const lifetimes = this.#lifetimes;
     lifetimes.now += 1;
     const wanted = new Set(targets);
+    for (const target of targets) lifetimes.noteTarget(target);
     const entries = this.#needed(targets);
     const reads = this.#readsOf(entries);
     setContexts(this.#log, entries);
@@ -78,8 +79,11 @@ export class Evaluation {
       if ((reads.left.get(value) ?? 0) > inside || wanted.has(value)) return true;
       return !isLast && lifetimes.mayLast(value, reads.first.get(value) ?? 0);
     };
+    // what comes from outside is likely to be read again as long as the tape goes on
     const mayOverwrite = (value: number, inside: number): boolean =>
-      this.#executor.mayOverwrite(value) && !isNeeded(value, inside);
+      (isLast || !this.#executor.isFromOutside(value)) &&
+      this.#executor.mayOverwrite(value) &&
+      !isNeeded(value, inside);
     const around: Surroundings = { isNeeded, mayOverwrite };
     this.#eviction?.pin(wanted);
     try {
@@ -107,6 +111,21 @@ export class Evaluation {
       this.#eviction?.unpin(wanted);
     }
     if (!isLast) lifetimes.settle();
+  }
+
+  /** A value from outside is in the pool already. */
+  hold(value: number, block: number): void {
+    this.#executor.hold(value, block);
+  }
+
+  /** What is held may be overwritten from now on. */
+  letGo(): void {
+    this.#executor.letGo();
+  }
+
+  /** A computed value outlives the tape, in its block; null where it shares that. */
+  keep(value: number): number | null {
+    return this.#executor.keep(value);
   }
 
   /** Gives back all memory of the tape. */

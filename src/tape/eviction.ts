@@ -14,6 +14,8 @@ import type { Log } from "./log.ts";
 /** Operations that may run again for each one that ran once, and some for small programs. */
 const MOST_REPEATS = 20;
 const FREE_REPEATS = 1000;
+/** The part of the limit up to which values are moved together. */
+const MOST_FULL = 15 / 16;
 /** Evicted values that are followed from one to the next. */
 const MOST_FOLLOWED = 16;
 /** What an operation costs besides its work, in floating-point operations. */
@@ -73,9 +75,14 @@ export class Eviction {
     });
   }
 
-  /** Evicts until an allocation of so many bytes is not refused, or nothing is left that may go. */
+  /**
+   * Evicts until there is room for so many bytes, or nothing is left that may go. Gaps that are too small are not enough where little is free in all: the
+   * pool would move what is live for every allocation.
+   */
   makeRoom(bytes: number): void {
-    while (this.#pool.refuses(bytes)) {
+    const pool = this.#pool;
+    const most = pool.limitBytes * MOST_FULL - bytes;
+    while (!pool.fits(bytes) && (pool.refuses(bytes) || pool.stats().active > most)) {
       const victim = this.#lowest();
       if (victim < 0) return;
       const block = this.#log.block[victim] as number;

@@ -29,6 +29,8 @@ export class Executor {
   /** Tags of the pool by the numbers of lines. */
   readonly #tags: number[] = [0];
   #table = new Int32Array(64);
+  /** Blocks of values from outside that are in the pool already. They are not given back before the last evaluation. */
+  readonly #held = new Map<number, number>();
 
   constructor(log: Log, memory: PoolMemory, leafData: LeafData, makeRoom: MakeRoom | null) {
     this.#log = log;
@@ -45,7 +47,13 @@ export class Executor {
   /** Whether a result may be stored over a value: nothing else is in its block, and it is large enough to matter. */
   mayOverwrite(value: number): boolean {
     const block = this.#log.block[value] as number;
-    return block >= 0 && this.#memory.pool.bytes(block) >= LEAST_OVERWRITTEN && this.#blocks.isAlone(block);
+    // a value from outside will have a block of its own
+    if (block < 0) return this.isFromOutside(value) && byteLength(this.#log.typeOf(value)) >= LEAST_OVERWRITTEN;
+    return this.#memory.pool.bytes(block) >= LEAST_OVERWRITTEN && this.#blocks.isAlone(block);
+  }
+
+  isFromOutside(value: number): boolean {
+    return (this.#log.producer[value] as number) < 0;
   }
 
   /** Runs a program on the blocks of its inputs; its outputs have blocks afterwards. Where there is no room, nothing has changed. */
@@ -59,7 +67,7 @@ export class Executor {
     const made: number[] = [];
     try {
       inputs.forEach((value, i) => {
-        table[1 + i] = this.blockOf(value);
+        table[1 + i] = this.blockOf(value, entries[entries.length - 1]);
       });
       program.results.forEach((place, i) => {
         if (!("buffer" in place) || place.buffer < made.length) return;
@@ -89,18 +97,51 @@ export class Executor {
     }
   }
 
-  /** The block of a value that is in memory or comes from outside. */
-  blockOf(value: number): number {
+  /**
+   * The block of a value that is in memory or comes from outside.
+   * @param reader the entry that it is for
+   */
+  blockOf(value: number, reader?: number): number {
     const log = this.#log;
     const known = log.block[value] as number;
     if (known >= 0) return known;
+    const held = this.#held.get(value);
+    if (held !== undefined) return this.#put(value, held);
     const entry = log.producer[value] as number;
     invariant(entry < 0, () => `value ${value} of ${log.signatureOf(entry).op.name} was not computed`);
     const type = log.typeOf(value);
-    const block = this.#allocate(byteLength(type), this.#memory.pool.tag("from outside of the tape"));
+    const block = this.#allocate(byteLength(type), this.#outsideTag(reader));
     this.#memory.write(block, type, this.#leafData(value));
+    return this.#put(value, block);
+  }
+
+  #put(value: number, block: number): number {
     this.#blocks.share(block);
-    log.block[value] = block;
+    this.#log.block[value] = block;
+    return block;
+  }
+
+  /** A value from outside is in a block, which stays as it is until `letGo`. */
+  hold(value: number, block: number): void {
+    this.#held.set(value, block);
+    this.#blocks.share(block);
+    this.#put(value, block);
+  }
+
+  /** From now on held blocks are like those of other values. */
+  letGo(): void {
+    for (const [value, block] of this.#held) {
+      this.blockOf(value);
+      this.#blocks.release(block);
+    }
+    this.#held.clear();
+  }
+
+  /** The block of a value that outlives the tape; null where other values are in it too. */
+  keep(value: number): number | null {
+    const block = this.#log.block[value] as number;
+    if (!this.#blocks.isAlone(block)) return null;
+    this.#blocks.share(block);
     return block;
   }
 
@@ -120,8 +161,13 @@ export class Executor {
 
   #allocate(bytes: number, tag: number): number {
     const { pool } = this.#memory;
-    if (this.#makeRoom && pool.refuses(bytes)) this.#makeRoom(bytes);
+    if (this.#makeRoom && !pool.fits(bytes)) this.#makeRoom(bytes);
     return pool.allocate(bytes, tag);
+  }
+
+  #outsideTag(reader: number | undefined): number {
+    const line = reader === undefined ? undefined : this.#log.lineOf(reader);
+    return this.#memory.pool.tag(`${line ? `${line}, ` : ""}from outside of the tape`);
   }
 
   #tagOf(entry: number): number {

@@ -16,18 +16,28 @@ const SMALL_BYTES = 1024;
 /** Up to this size, what the host has looked at and nothing has read stays too. */
 const TINY_BYTES = 256;
 const MOST_LASTING = 65536;
+/** A power of two. */
+const LONGEST_LIFE = 20;
 
-/** Places in programs whose values are read by later evaluations, for all tapes. */
+/** Places in programs whose values are read by later evaluations, for all tapes: how many evaluations they outlive, as a power of two. */
 export class LastingPlaces {
-  #places = new Set<number>();
+  #places = new Map<number, number>();
 
   has(place: number): boolean {
     return this.#places.has(place);
   }
 
-  add(place: number): void {
-    if (this.#places.size >= MOST_LASTING) this.#places = new Set();
-    this.#places.add(place);
+  lifeAt(place: number): number {
+    return this.#places.get(place) ?? 0;
+  }
+
+  /** A value of this place is read `evaluations` after it was used before. */
+  add(place: number, evaluations: number): void {
+    const life = Math.min(LONGEST_LIFE, Math.ceil(Math.log2(Math.max(1, evaluations))));
+    const known = this.#places.get(place);
+    if (known !== undefined && known >= life) return;
+    if (this.#places.size >= MOST_LASTING) this.#places = new Map();
+    this.#places.set(place, life);
   }
 }
 
@@ -57,7 +67,18 @@ export class Lifetimes {
     const { producer, marks } = this.#log;
     const from = producer[value] as number;
     if (from < 0 || (marks[entry] as number) & OF_GRADIENT) return;
-    if ((marks[from] as number) & EXECUTED) this.#lasting.add(this.#placeOf(value));
+    if ((marks[from] as number) & EXECUTED) this.#noteLasting(value);
+  }
+
+  /** The host reads a value, or takes it out of the tape: one that was computed earlier and given back is worth keeping next time. */
+  noteTarget(value: number): void {
+    const { producer, marks, block } = this.#log;
+    const from = producer[value] as number;
+    if (from >= 0 && (block[value] as number) < 0 && (marks[from] as number) & EXECUTED) this.#noteLasting(value);
+  }
+
+  #noteLasting(value: number): void {
+    this.#lasting.add(this.#placeOf(value), this.now - (this.#log.used[value] as number));
   }
 
   /** Whether a value is certain to be read, or likely; `first` of its readers run for the first time in this evaluation. */
@@ -94,7 +115,7 @@ export class Lifetimes {
 
   /** It was given back and is needed again. */
   prolong(value: number): void {
-    this.#log.life[value] = Math.min(20, (this.#log.life[value] as number) + 1);
+    this.#log.life[value] = Math.min(LONGEST_LIFE, (this.#log.life[value] as number) + 1);
   }
 
   #bytes(value: number): number {
@@ -102,7 +123,9 @@ export class Lifetimes {
   }
 
   #endOf(value: number): number {
-    return (this.#log.used[value] as number) + 2 ** (this.#log.life[value] as number);
+    const { producer, used, life } = this.#log;
+    const learnt = (producer[value] as number) < 0 ? 0 : this.#lasting.lifeAt(this.#placeOf(value));
+    return (used[value] as number) + 2 ** Math.max(life[value] as number, learnt);
   }
 
   #queue(value: number): void {

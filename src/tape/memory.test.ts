@@ -1,7 +1,10 @@
 /** @file Memory of tapes: given back, kept for reverses, limited, recomputed, and written to files. */
 import { describe, expect, it } from "vitest";
-import { type Tensor, tensor } from "../api/index.ts";
+import { compile, type Tensor, tensor, valueAndGrad } from "../api/index.ts";
 import { threefry } from "../base/random.ts";
+import { linear, sequential, tanh } from "../nn/index.ts";
+import { adam } from "../optim/index.ts";
+import { flatten, type Tree } from "../trace/tree.ts";
 import { readSnapshot } from "../view/snapshot.ts";
 import { releaseTapes, type Tape, type TapeOptions, tape, tapeCounts } from "./tape.ts";
 
@@ -12,6 +15,8 @@ const draw = (seed: number, ...shape: number[]): Tensor => {
     { shape },
   );
 };
+
+const leavesOf = (tree: Tree) => flatten(tree, "state").leaves.map((leaf) => leaf.data());
 
 describe("memory of a tape", () => {
   const memoryOf = (body: (t: Tape) => unknown): number => {
@@ -67,6 +72,49 @@ describe("memory of a tape", () => {
     expect(held.forward / bytes).toBeGreaterThan(9);
     expect(held.forward / bytes).toBeLessThan(13);
     expect(held.after / bytes).toBeLessThan(4);
+  });
+
+  it("takes what a compiled step with donated state takes: new states are written over the old ones", () => {
+    const model = sequential(linear(64, 128), tanh(), linear(128, 64));
+    const optimizer = adam({ lr: 1e-3 });
+    const x = draw(21, 32, 64);
+    const step = (state: ReturnType<typeof start>) => {
+      const [loss, grads] = valueAndGrad((p: typeof state.params) => model.apply(p, x).square().mean())(state.params);
+      return [optimizer.update(state, grads), loss] as const;
+    };
+    const start = () => optimizer.init(model.init(3));
+    const compiled = compile(step, { donate: [0] });
+    const planned = start();
+    const { arenaBytes } = compiled.program(planned);
+    const [expected] = compiled(planned);
+    let reserved = () => 0;
+    for (const reads of [true, false, false]) {
+      const [state] = tape((t) => {
+        reserved = () => t.memory().peak.reserved;
+        const made = step(start());
+        if (reads) made[1].item(); // until the end, what comes from outside may be read again
+        return made;
+      });
+      expect(leavesOf(state)).toEqual(leavesOf(expected));
+      expect(reserved()).toBeLessThan(1.6 * arenaBytes);
+    }
+    expect(reserved()).toBeLessThan(1.1 * arenaBytes);
+  });
+
+  it("learns what is read again after the host has looked at it", () => {
+    const w = draw(22, 32, 32);
+    const recomputed = (): number => {
+      const before = tapeCounts().recomputed;
+      tape((t) => {
+        const slope = t.gradient(w.matmul(w).tanh().matmul(w).square().sum(), w);
+        const norm = Math.hypot(...slope.data());
+        for (let i = 0; i < 5; i++) w.mul(i).sum().item(); // other evaluations
+        return norm > 1e9 ? w : slope;
+      });
+      return tapeCounts().recomputed - before;
+    };
+    expect(recomputed()).toBeGreaterThan(0);
+    expect(recomputed()).toBe(0);
   });
 
   it("never passes the limit; the refusal names the lines of what is live", () => {

@@ -61,5 +61,5 @@ it("remembers allocations for a snapshot in PyTorch's form", () => {
   ]);
   const [frame] = (trace?.[0]?.get("frames") ?? []) as readonly Fields[];
   expect(frame?.get("filename")).toContain("operation-memory.test.ts");
-  expect(() => operationMemory.record(0.5)).toThrow("InvalidArgument: record");
+  expect(() => operationMemory.record(0.5)).toThrow("InvalidArgument: operations: a history of 0.5");
 });

@@ -76,7 +76,7 @@ export function runOf(log: Log, entries: readonly number[], { isNeeded, mayOverw
       outputs.push(first + i);
     }
   }
-  const donated = donatedOf(log, inputs, outputs, (value) => mayOverwrite(value, reads.get(value) ?? 0));
+  const donated = donatedOf(log, { inputs, outputs, places }, (value) => mayOverwrite(value, reads.get(value) ?? 0));
   for (const [input, output] of donated) {
     push(-1 - input);
     push(output);
@@ -84,25 +84,51 @@ export function runOf(log: Log, entries: readonly number[], { isNeeded, mayOverw
   return { entries, code, inputs, outputs, donated, hash };
 }
 
-/** An output takes the place of an operand of its own operation that has the same type. */
+/** Values between an output and what it may be stored over that are looked at. */
+const MOST_FOLLOWED = 24;
+
+/** A new state is computed from the old one in a few operations: m · β + g · (1 - β) takes the place of m. */
 function donatedOf(
   log: Log,
-  inputs: readonly number[],
-  outputs: readonly number[],
+  { inputs, outputs, places }: Pick<Run, "inputs" | "outputs"> & { readonly places: ReadonlyMap<number, number> },
   mayOverwrite: (value: number) => boolean,
 ): ReadonlyMap<number, number> {
   const donated = new Map<number, number>();
-  outputs.forEach((output, i) => {
-    const entry = log.producer[output] as number;
-    const type = log.typeOf(output);
-    const operands = log.signatureOf(entry).inputTypes.map((_, k) => log.inputAt(entry, k));
-    const taken = operands.find((value) => {
-      const input = inputs.indexOf(value);
-      return input >= 0 && !donated.has(input) && sameType(log.typeOf(value), type) && mayOverwrite(value);
-    });
-    if (taken !== undefined) donated.set(inputs.indexOf(taken), i);
-  });
+  const free = new Set(inputs.filter(mayOverwrite));
+  if (free.size === 0) return donated;
+  const found = outputs.flatMap((output, i) =>
+    nearest(log, output, places, free).map(({ input, distance }) => ({ output: i, input, distance })),
+  );
+  found.sort((a, b) => a.distance - b.distance || a.output - b.output);
+  const taken = new Set<number>();
+  for (const { output, input } of found) {
+    const number = -1 - (places.get(input) as number);
+    if (taken.has(output) || donated.has(number)) continue;
+    taken.add(output);
+    donated.set(number, output);
+  }
   return donated;
+}
+
+/** Values from outside that an output is computed from, of its type and in `free`, those in the fewest operations first. */
+function nearest(log: Log, output: number, places: ReadonlyMap<number, number>, free: ReadonlySet<number>) {
+  const found: { readonly input: number; readonly distance: number }[] = [];
+  const type = log.typeOf(output);
+  const pending = [{ value: output, distance: 0 }];
+  const seen = new Set<number>();
+  for (let next = 0; next < pending.length && next < MOST_FOLLOWED; next++) {
+    const { value, distance } = pending[next] as (typeof pending)[number];
+    const entry = log.producer[value] as number;
+    for (let i = 0; i < log.signatureOf(entry).inputTypes.length; i++) {
+      const operand = log.inputAt(entry, i);
+      if (seen.has(operand)) continue;
+      seen.add(operand);
+      const isInside = (places.get(operand) as number) >= 0;
+      if (isInside) pending.push({ value: operand, distance: distance + 1 });
+      else if (free.has(operand) && sameType(log.typeOf(operand), type)) found.push({ input: operand, distance });
+    }
+  }
+  return found;
 }
 
 function sameCode(a: readonly number[], b: Int32Array): boolean {

@@ -19,11 +19,12 @@ import { full } from "../ops/create.ts";
 import { add } from "../ops/elementwise.ts";
 import { currentValue, newRoot } from "../trace/cell.ts";
 import { sourceLocation } from "../trace/source-location.ts";
-import type { TensorStorage } from "../trace/storage.ts";
+import { ArrayStorage, type Donation, type TensorStorage } from "../trace/storage.ts";
 import { storageOf, Tensor } from "../trace/tensor.ts";
 import { Trace } from "../trace/trace.ts";
 import { type Engine, Evaluation } from "./evaluate.ts";
 import { ACTIVE, type Log } from "./log.ts";
+import { PoolStorage } from "./pool-storage.ts";
 import type { Read } from "./signatures.ts";
 
 /** Appends to a log instead of a graph. */
@@ -45,6 +46,8 @@ export interface TapeSettings {
   readonly hasLines: boolean;
   /** Whether values make room for others where memory is limited. */
   readonly recomputes: boolean;
+  /** Tensors that are not used after the tape: results of their types stay in the pool. */
+  readonly donated: ReadonlySet<TensorStorage>;
 }
 
 /** A value that is one number throughout. */
@@ -65,11 +68,13 @@ export class TapeTrace extends Trace {
   #lastRead: { readonly value: Value; readonly data: TypedArray } | null = null;
   #watches = false;
   readonly #hasLines: boolean;
+  readonly #donated: ReadonlySet<TensorStorage>;
 
-  constructor(engine: Engine, log: Log, { hasLines, recomputes }: TapeSettings) {
+  constructor(engine: Engine, log: Log, { hasLines, recomputes, donated }: TapeSettings) {
     super("tape", new LogBuild(log));
     this.log = log;
     this.#hasLines = hasLines;
+    this.#donated = donated;
     this.#engine = engine;
     this.#evaluation = new Evaluation(
       log,
@@ -245,11 +250,48 @@ export class TapeTrace extends Trace {
     return marks;
   }
 
-  /** Elements of what the tape leaves behind; everything else on it is given up. */
-  results(tensors: readonly Tensor[]): readonly TypedArray[] {
+  get donates(): boolean {
+    return this.#donated.size > 0;
+  }
+
+  /** Whether a tensor is of this tape, or will not be there after it. */
+  owns({ traced, storage }: Tensor): boolean {
+    return traced ? traced.trace === this : storage !== null && this.#donated.has(storage);
+  }
+
+  /**
+   * What the tape leaves behind, as many results in the pool as tensors of their types were donated; everything else on it is
+   * given up.
+   * @param donation what readers of donated tensors are told
+   */
+  results(tensors: readonly Tensor[], donation: Donation): readonly TensorStorage[] {
     const values = tensors.map((tensor) => this.log.numberOf(this.lift(tensor)));
-    this.#evaluation.compute(values, true);
-    return values.map((value) => this.#engine.memory.read(this.log.block[value] as number, this.log.typeOf(value)));
+    const held = [...this.#donated].filter((storage) => storage instanceof PoolStorage && this.#leaves.has(storage));
+    // their blocks belong to values now, and may be overwritten
+    for (const storage of held) (storage as PoolStorage).take();
+    this.#evaluation.letGo();
+    try {
+      this.#evaluation.compute(values, true);
+    } finally {
+      for (const storage of held) storage.consume?.(donation);
+    }
+    for (const storage of this.#donated) storage.consume?.(donation);
+    return this.#leftBehind(values);
+  }
+
+  #leftBehind(values: readonly number[]): readonly TensorStorage[] {
+    const { memory } = this.#engine;
+    const left = new Map<string, number>();
+    for (const storage of this.#donated) left.set(typeText(storage), (left.get(typeText(storage)) ?? 0) + 1);
+    return values.map((value) => {
+      const type = this.log.typeOf(value);
+      const others = left.get(typeText(type)) ?? 0;
+      const kept = others > 0 ? this.#evaluation.keep(value) : null;
+      if (kept === null)
+        return new ArrayStorage(type.dtype, type.shape, memory.read(this.log.block[value] as number, type));
+      left.set(typeText(type), others - 1);
+      return new PoolStorage(type, memory, kept);
+    });
   }
 
   /** Gives back all memory. */
@@ -271,6 +313,9 @@ export class TapeTrace extends Trace {
     };
     const value = this.#newLeaf(tensorType(dtype, shape), fill, true);
     this.#leaves.set(storage, value);
+    const isHere = storage instanceof PoolStorage && this.#donated.has(storage);
+    const block = isHere ? storage.blockIn(this.#engine.memory) : null;
+    if (block !== null) this.#evaluation.hold(this.log.numberOf(value), block);
     return value;
   }
 

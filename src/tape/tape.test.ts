@@ -333,6 +333,14 @@ describe("misuse of a tape", () => {
     });
   });
 
+  it("with changes to what comes from outside", () => {
+    const outside = tensor([1, 2]);
+    expect(() => tape(() => outside.addInPlace(1))).toThrow(
+      /SideEffect: addInPlace: f32\[2\] is defined outside of the tape[\s\S]*tape\.test\.ts/,
+    );
+    expect([...outside.data()]).toEqual([1, 2]);
+  });
+
   it("with traced tensors, or inside of what is traced", () => {
     const f = compile((v: Tensor) => tape(() => v.mul(2)));
     expect(() => f(x)).toThrow(/SideEffect: tape: inside of .*being traced/);
@@ -367,6 +375,12 @@ describe("misuse of a tape", () => {
     expect(() => tape(async () => x)).toThrow(/InvalidArgument: tape: the function returned a promise/);
     expect(() => tape(() => x, { memroy: 1 } as never)).toThrow(/there is no option memroy/);
     expect(() => tape(5 as never)).toThrow(/InvalidArgument/);
+    for (const history of [-5, 1.5, Number.NaN, 1e12]) {
+      expect(() => tape(() => x, { memory: 64, history })).toThrow(/InvalidArgument: tape: a history of/);
+    }
+    expect(() => tape(() => x.mul(2), { memory: 0 })).toThrow(/PoolExhausted[\s\S]*tape\.test\.ts/);
+    expect(() => tape(() => x.mul(2), { memory: "many" })).toThrow(/InvalidArgument/);
+    expect([...tape(() => x.mul(2)).data()]).toEqual([2, 4]);
     expect(() => tape(() => x.add(tensor([1, 2, 3])))).toThrow(/ShapeMismatch: add: shapes do not broadcast/);
   });
 });

@@ -2,17 +2,18 @@
  * @file `tape(fn)`: runs an ordinary function on tensors that record what is done to them. What it returns are concrete tensors.
  */
 
+import { currentHost } from "../api/host.ts";
 import { PoolMemory } from "../api/pool-memory.ts";
 import { parseBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { typeText } from "../ir/type.ts";
-import { isFloat, type TypedArray } from "../kernel/dtype.ts";
+import { isFloat } from "../kernel/dtype.ts";
 import type { PoolStats } from "../pool/pool.ts";
 import { poolSnapshot } from "../pool/snapshot.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
 import { fail, type OptionKinds, requireFunction, requireOptions, requireTensor } from "../trace/arguments.ts";
-import { sourceLocation } from "../trace/source-location.ts";
-import { ArrayStorage } from "../trace/storage.ts";
+import { laterLocation, sourceLocation } from "../trace/source-location.ts";
+import type { TensorStorage } from "../trace/storage.ts";
 import { Tensor } from "../trace/tensor.ts";
 import { currentTrace } from "../trace/trace.ts";
 import { flatten, type Tree, unflatten } from "../trace/tree.ts";
@@ -20,10 +21,12 @@ import { Cuts } from "./cuts.ts";
 import type { Engine } from "./evaluate.ts";
 import { LastingPlaces } from "./lifetimes.ts";
 import { Log } from "./log.ts";
+import { PoolStorage } from "./pool-storage.ts";
 import { CompiledRuns } from "./runs.ts";
 import { Signatures } from "./signatures.ts";
 import { TapeTrace } from "./tape-trace.ts";
 
+/** Options of {@link tape}. */
 export interface TapeOptions {
   /** The most memory that values of the tape may take: `"64MiB"`; default: what the target has. */
   readonly memory?: string | number;
@@ -33,6 +36,11 @@ export interface TapeOptions {
   readonly compileRuns?: boolean;
   /** Allocations that are remembered for `snapshot()`; default: none. */
   readonly history?: number;
+  /**
+   * Tensors that are not used after the tape, such as a state of which it returns the next one: results of their types take their memory, and
+   * stay in it for the next tape instead of being copied out and in.
+   */
+  readonly donate?: Tree;
 }
 
 const OPTIONS: OptionKinds<TapeOptions> = {
@@ -40,6 +48,7 @@ const OPTIONS: OptionKinds<TapeOptions> = {
   recompute: "a boolean",
   compileRuns: "a boolean",
   history: "a number",
+  donate: "anything",
 };
 
 /** What runs by itself and what in compiled runs, since the library was loaded. */
@@ -73,6 +82,7 @@ export interface Tape {
   snapshot(): Uint8Array;
 }
 
+/** Options of a tape's `gradient`. */
 export interface GradientOptions {
   /** Cotangent of the target, where that is not a scalar. */
   readonly cotangent?: Tensor;
@@ -87,6 +97,8 @@ interface KeptEngine extends Engine {
   readonly signatures: Signatures;
   /** Tapes that are running, one inside the other. */
   running: number;
+  /** Results that are in the pool. */
+  residents: readonly PoolStorage[];
 }
 
 let kept: KeptEngine | null = null;
@@ -104,26 +116,61 @@ function newEngine(): KeptEngine {
     counts: { single: 0, inRuns: 0, recomputed: 0 },
     compilesRuns: true,
     running: 0,
+    residents: [],
   };
 }
 
 function engineNow(): KeptEngine {
-  if (!kept || (kept.running === 0 && kept.signatures.count > MOST_SIGNATURES)) kept = newEngine();
+  if (kept && kept.running === 0 && kept.signatures.count > MOST_SIGNATURES) drop(kept);
+  kept ??= newEngine();
   return kept;
+}
+
+function drop(engine: KeptEngine): void {
+  moveOut(engine, NONE);
+  kept = null;
+}
+
+const NONE: ReadonlySet<TensorStorage> = new Set();
+
+/** Results in the pool become arrays, but those that are given to the tape that begins. */
+function moveOut(engine: KeptEngine, donated: ReadonlySet<TensorStorage>): void {
+  for (const resident of engine.residents) if (!donated.has(resident)) resident.moveOut();
+  engine.residents = engine.residents.filter((resident) => donated.has(resident));
+  // they lie where they were computed, and the workspace of a whole run has to fit beside them
+  if (engine.residents.length > 0) engine.memory.pool.closeGaps();
 }
 
 /**
  * Gives back what is kept between tapes: their memory, which otherwise stays as large as it once had to be, and compiled programs. Not while a
  * tape runs.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { releaseTapes, tape } from "tidemark/tape";
+ *
+ * const w = tensor([1, 2]);
+ * console.log(tape((t) => t.gradient(w.square().sum(), w)).toArray()); // → [2, 4]
+ * releaseTapes();
  */
 export function releaseTapes(): void {
   if (kept && kept.running > 0) {
     fail("SideEffect", "releaseTapes: a tape is running", "call it when the function given to tape has returned");
   }
-  kept = null;
+  if (kept) drop(kept);
 }
 
-/** How much of what tapes did ran in compiled runs. */
+/**
+ * How much of what tapes did ran in compiled runs.
+ *
+ * @example
+ * import { tensor } from "tidemark";
+ * import { tape, tapeCounts } from "tidemark/tape";
+ *
+ * const w = tensor([1, 2]);
+ * tape((t) => t.gradient(w.square().sum(), w));
+ * console.log(tapeCounts().programs > 0); // → true
+ */
 export function tapeCounts(): TapeCounts {
   const { counts, runs } = engineNow();
   return { ...counts, programs: runs.compiledRuns };
@@ -150,22 +197,45 @@ export function tape<R>(fn: (tape: Tape) => R, options: TapeOptions = {}): R {
   requireOptions("tape", options, OPTIONS);
   requireNoTrace();
   const engine = engineNow();
+  const donated = donatedOf(engine, options);
+  const { recompute: recomputes = false } = options;
+  if (engine.running === 0) moveOut(engine, recomputes ? NONE : donated);
   const before = settingsOf(engine);
   applyOptions(engine, options);
   // lines are for those who look at memory, or may run out of it
   const hasLines = options.memory !== undefined || options.history !== undefined;
-  const { recompute: recomputes = false } = options;
-  const trace = new TapeTrace(engine, new Log(engine.signatures), { hasLines, recomputes });
+  const trace = new TapeTrace(engine, new Log(engine.signatures), { hasLines, recomputes, donated });
   engine.running += 1;
   try {
-    return trace.run(() => resultOf(trace, fn(tapeOf(trace, engine))));
+    return trace.run(() => resultOf(trace, fn(tapeOf(trace, engine)), engine));
   } catch (error) {
     throw overflowOf(error) ?? error;
   } finally {
     trace.close();
     engine.running -= 1;
     restore(engine, before);
+    // what compiling left
+    if (engine.running === 0) currentHost().heap.giveBack();
   }
+}
+
+/** Storage of tensors that are given up to a tape. */
+function donatedOf({ running }: KeptEngine, { donate }: TapeOptions): ReadonlySet<TensorStorage> {
+  if (donate === undefined) return NONE;
+  if (running > 0) {
+    fail(
+      "InvalidArgument",
+      "tape: donate on a tape inside of another one",
+      "donate to the outer tape, which may read them later",
+    );
+  }
+  const { leaves, paths } = flatten(donate, "donate");
+  leaves.forEach(({ storage }, i) => {
+    if (storage?.isConsumed) storage.read();
+    if (!storage)
+      fail("InvalidArgument", `tape: ${paths[i] ?? "donate"} is traced`, "donate tensors that have elements");
+  });
+  return new Set(leaves.flatMap(({ storage }) => (storage ? [storage] : [])));
 }
 
 /** A recursion that does not end; on a tape it decides on values. */
@@ -203,13 +273,14 @@ const settingsOf = ({ memory, compilesRuns }: Engine): Settings => ({
 
 function applyOptions(engine: KeptEngine, { memory, compileRuns, history = 0 }: TapeOptions): void {
   const { pool } = engine.memory;
+  if (engine.running === 0) {
+    pool.record(history);
+    // nothing is live now: peaks are those of this tape
+    pool.trim();
+    pool.resetPeak();
+  }
   if (memory !== undefined) pool.limitBytes = Math.min(pool.limitBytes, parseBytes(memory));
   if (compileRuns !== undefined) engine.compilesRuns = compileRuns;
-  if (engine.running > 0) return;
-  // nothing is live now: peaks are those of this tape
-  pool.trim();
-  pool.resetPeak();
-  pool.record(history);
 }
 
 function restore(engine: Engine, { limitBytes, compilesRuns }: Settings): void {
@@ -218,7 +289,7 @@ function restore(engine: Engine, { limitBytes, compilesRuns }: Settings): void {
 }
 
 /** What the function returned, with tensors of the tape as concrete ones. */
-function resultOf<R>(trace: TapeTrace, result: R): R {
+function resultOf<R>(trace: TapeTrace, result: R, engine: KeptEngine): R {
   if (result instanceof Promise) {
     fail(
       "InvalidArgument",
@@ -228,14 +299,13 @@ function resultOf<R>(trace: TapeTrace, result: R): R {
   }
   const own = new Set<Tensor>();
   mapped(result, (leaf) => {
-    if (leaf.traced?.trace === trace) own.add(leaf);
+    if (trace.owns(leaf)) own.add(leaf);
     return leaf;
   });
   const tensors = [...own];
-  const data = trace.results(tensors);
-  const made = new Map(
-    tensors.map((leaf, i) => [leaf, new Tensor(new ArrayStorage(leaf.dtype, leaf.shape, data[i] as TypedArray))]),
-  );
+  const storages = trace.results(tensors, { by: "tape", where: trace.donates ? laterLocation() : () => undefined });
+  if (engine.running === 1) engine.residents = storages.filter((storage) => storage instanceof PoolStorage);
+  const made = new Map(tensors.map((leaf, i) => [leaf, new Tensor(storages[i] as TensorStorage)]));
   return mapped(result, (leaf) => made.get(leaf) ?? leaf) as R;
 }
 

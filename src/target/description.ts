@@ -67,6 +67,7 @@ export interface LoweringTarget {
   shapeLoops(kernel: Kernel): Kernel;
 }
 
+/** What the planner knows of a target: its memories, its element types, and what its kernels need and cost. */
 export interface TargetDescription extends LoweringTarget {
   /** As users and reports call it. */
   readonly name: string;
@@ -80,6 +81,8 @@ export interface TargetDescription extends LoweringTarget {
   readonly fusion: FusionLimits;
   /** Renders collective nests: it has a communicator. Without, collectives are refused by name. */
   readonly collectives?: true;
+  /** Its collectives can go on while other steps run. */
+  readonly overlapsCollectives?: true;
   /** Bytes at multiples of which rows of matrices start that products read or write; by default anywhere. */
   readonly rowBytes?: number;
   /**

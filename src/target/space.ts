@@ -1,5 +1,6 @@
 /** @file Memories of a target. */
 
+/** A memory with its own alignment and limits. */
 export interface MemorySpace {
   /** For text and reports: `arena`, `device`, `host`. */
   readonly name: string;
@@ -18,7 +19,14 @@ export interface MemorySpace {
 /** The first is the default: kernels compute in it. */
 export type Spaces = readonly [MemorySpace, ...MemorySpace[]];
 
-/** A space without limits. */
+/**
+ * A space without limits.
+ *
+ * @example
+ * import { memorySpace } from "tidemark/plan";
+ *
+ * console.log(memorySpace(64, { name: "host" }).alignment); // → 64
+ */
 export function memorySpace(alignment: number, limits: Partial<Omit<MemorySpace, "alignment">> = {}): MemorySpace {
   const most = Number.POSITIVE_INFINITY;
   const unlimited = { capacity: most, largestAllocation: most, largestArena: most };

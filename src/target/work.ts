@@ -6,6 +6,8 @@
  *   seconds = max(productFlops / productRate + arithmetic / arithmeticRate, memory) + calls · callSeconds
  *   memory  = bytes / cachedByteRate for the first `cacheBytes`, the rest / byteRate
  *
+ * Exchanges with other devices take the time of their messages beside that: messages · messageSeconds + sentBytes / networkRate.
+ *
  * Pure functions of work and rates; no clock. Time is never negative, is zero for no work alone, and never falls when work
  * grows. Rates are measured once for a machine (cli/calibration.ts), or are the defaults of the target, which were measured
  * on one core of a server: elsewhere they are as far off as that machine is, but the ratio of two plans still means something.
@@ -20,6 +22,9 @@ export interface Work {
   readonly bytes: number;
   /** Kernels launched; none for views. */
   readonly calls: number;
+  /** Bytes that a device sends to others, and how many times in a row it waits for a message; none but for collectives. */
+  readonly sentBytes?: number;
+  readonly messages?: number;
 }
 
 export const NO_WORK: Work = { productFlops: 0, arithmetic: 0, bytes: 0, calls: 0 };
@@ -30,6 +35,7 @@ export function addWork(a: Work, b: Work): Work {
     arithmetic: a.arithmetic + b.arithmetic,
     bytes: a.bytes + b.bytes,
     calls: a.calls + b.calls,
+    ...exchanged((a.sentBytes ?? 0) + (b.sentBytes ?? 0), (a.messages ?? 0) + (b.messages ?? 0)),
   };
 }
 
@@ -38,7 +44,12 @@ export const scaleWork = (work: Work, by: number): Work => ({
   arithmetic: work.arithmetic * by,
   bytes: work.bytes * by,
   calls: work.calls * by,
+  ...exchanged((work.sentBytes ?? 0) * by, (work.messages ?? 0) * by),
 });
+
+/** Nothing is said of programs that exchange nothing. */
+const exchanged = (sentBytes: number, messages: number): Pick<Work, "sentBytes" | "messages"> =>
+  messages > 0 ? { sentBytes, messages } : {};
 
 /** The speed of a target on a machine. */
 export interface CostModel {
@@ -58,12 +69,23 @@ export interface CostModel {
   readonly linkRate?: number;
   /** Launching a kernel. */
   readonly callSeconds: number;
+  /** Bytes a second that a device sends to others; default: `byteRate`. */
+  readonly networkRate?: number;
+  /** Until a message arrives; default: `callSeconds`. */
+  readonly messageSeconds?: number;
 }
 
 /** Milliseconds of one kernel; of several in a row when work was added up, with the caches counted once. */
 export function msOf(work: Work, model: CostModel): number {
   const compute = work.productFlops / model.productRate + work.arithmetic / model.arithmeticRate;
-  return 1000 * (Math.max(compute, memorySeconds(work.bytes, model)) + work.calls * model.callSeconds);
+  const here = 1000 * (Math.max(compute, memorySeconds(work.bytes, model)) + work.calls * model.callSeconds);
+  return work.messages === undefined ? here : here + networkMs(work, model);
+}
+
+/** Milliseconds of exchanges with other devices. */
+export function networkMs({ sentBytes = 0, messages = 0 }: Work, model: CostModel): number {
+  const { networkRate = model.byteRate, messageSeconds = model.callSeconds } = model;
+  return 1000 * (sentBytes / networkRate + messages * messageSeconds);
 }
 
 function memorySeconds(bytes: number, { byteRate, cachedByteRate = byteRate, cacheBytes = 0 }: CostModel): number {

@@ -14,6 +14,7 @@ import { ArrayStorage, newArray, type TypedArray } from "./storage.ts";
 import { type NestedArray, Tensor } from "./tensor.ts";
 import { weaklyTyped } from "./weak.ts";
 
+/** Options of {@link tensor}. */
 export interface TensorOptions {
   /** Defaults to the shape of the nesting, or one axis for a typed array. */
   readonly shape?: Shape;

@@ -107,12 +107,13 @@ function errorNow(depth: number): InternalError {
 function findFrame(depth: number, test: (frame: V8Frame) => boolean): V8Frame | null {
   const { stackTraceLimit, prepareStackTrace, captureStackTrace } = errors;
   if (!captureStackTrace || stackTraceLimit === undefined) return null;
-  const holder: { stack?: V8Frame | null } = {};
+  const holder: { stack?: V8Frame | string | null } = {};
   errors.stackTraceLimit = depth;
   errors.prepareStackTrace = (_, frames) => frames.find(test) ?? null;
   try {
     captureStackTrace(holder);
-    return holder.stack ?? null;
+    // Firefox captures stacks as text, without asking `prepareStackTrace`
+    return typeof holder.stack === "object" ? holder.stack : null;
   } finally {
     errors.stackTraceLimit = stackTraceLimit;
     errors.prepareStackTrace = prepareStackTrace;

@@ -8,6 +8,15 @@ import { sourceLocation } from "./source-location.ts";
 
 export type { TypedArray };
 
+/**
+ * Where the elements of a tensor are.
+ *
+ * @example
+ * import { type TensorStorage, tensor } from "tidemark";
+ *
+ * const elements = (storage: TensorStorage | null) => storage?.read();
+ * console.log(elements(tensor([1, 2]).storage)); // → [1, 2]
+ */
 export interface TensorStorage {
   readonly dtype: DType;
   readonly shape: Shape;

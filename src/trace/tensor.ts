@@ -46,6 +46,15 @@ export type NestedArray = number | boolean | readonly NestedArray[];
 // biome-ignore lint/suspicious/noEmptyInterface: a place for declarations to merge into
 export interface TensorMethods {}
 
+/**
+ * An array of numbers or booleans with a shape and an element type. It does not change; its functions make new ones.
+ *
+ * @example
+ * import { tensor, Tensor } from "tidemark";
+ *
+ * const x = tensor([[1, 2], [3, 4]]);
+ * console.log(x instanceof Tensor, x.shape, x.dtype, x.matmul(x).toArray()); // → true [2, 2] f32 [[7, 10], [15, 22]]
+ */
 export interface Tensor extends TensorMethods {}
 
 /** The name that engines show in the error with which they refuse to clone a tensor. */

@@ -1,5 +1,5 @@
 /** @file Tracing: parameters, captures, nesting, trees and source lines. */
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { full } from "../ops/create.ts";
 import { add, mul } from "../ops/elementwise.ts";
 import { argumentNames, flattenArguments, traceFunction } from "./function.ts";
@@ -166,6 +166,18 @@ describe("source lines", () => {
       return sourceLocation();
     }
     expect(here()).toMatch(/^trace\.test\.ts:\d+:\d+ in here$/);
+  });
+
+  test("are found where captured stacks are text, as in Firefox", async () => {
+    const capture = Error.captureStackTrace;
+    vi.resetModules();
+    const fresh = await import("./source-location.ts");
+    Error.captureStackTrace = (holder) => Object.assign(holder, { stack: "f@http://localhost/model.js:1:2" });
+    try {
+      expect(fresh.sourceLocation()).toMatch(/^trace\.test\.ts:\d+:\d+/);
+    } finally {
+      Error.captureStackTrace = capture;
+    }
   });
 
   test("are found again from the same line, and leave the engine's settings as they were", () => {

@@ -65,6 +65,7 @@ export function pictureOfPlan(plan: PlanJson): Picture {
         bodies,
         strips,
         copy,
+        exchange,
         queue = 0,
       }): PictureStep => ({
         ...{ phase, where, reads, writes, scratch, alias },
@@ -73,6 +74,7 @@ export function pictureOfPlan(plan: PlanJson): Picture {
         bodies: (bodies ?? []).map(pictureOfPlan),
         ...(strips ? { strips: { count: strips.strips, rows: strips.rows } } : {}),
         ...(copy ? { copy: { kind: copy.kind, queue, other: copy.other } } : {}),
+        ...(exchange ? { exchange: { ...exchange, queue } } : {}),
       }),
     ),
   };

@@ -12,6 +12,7 @@
  * Memory spaces of a plan lie on top of each other, the arena at the bottom: a rectangle is at its space's `from` and
  * its offset there. A picture is plain data, embedded in a page as JSON.
  */
+import type { ExchangeJson } from "../plan/json.ts";
 
 /** Kinds of rectangles, stacked in this order from the bottom. */
 export const VIEW_KINDS = [
@@ -96,6 +97,8 @@ export interface PictureStep {
   readonly strips?: { readonly count: number; readonly rows: number };
   /** For a copy between spaces: its queue, and the step that is its other half. */
   readonly copy?: { readonly kind: "start" | "wait"; readonly queue: number; readonly other: number };
+  /** For a collective: its queue, what it is over, and the step that is its other half. */
+  readonly exchange?: ExchangeJson & { readonly queue: number };
 }
 
 /** Figures of memory are those of the first space. */

@@ -10,13 +10,12 @@ import type { Graph } from "../ir/graph.ts";
 import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { planJson } from "../plan/json.ts";
 import { type Plan, withCapacity } from "../plan/problem.ts";
-import type { StrategyName } from "../plan/recompute/strategy.ts";
 import { stripReports, stripText } from "../plan/strips.ts";
 import type { CurvePoint, CurveProgress, PlanReply, ViewCurve, ViewEntry } from "./data.ts";
 import { pictureOfPlan } from "./from-plan.ts";
 import { loopForms } from "./loop-text.ts";
 import { type NamedPlans, storyOf } from "./stories.ts";
-import { strategyCurves } from "./strategy-curves.ts";
+import { type Beside, strategyCurves } from "./strategy-curves.ts";
 
 /** A plan with the budget it was made for. */
 export function entryOf(plan: Plan, entry: Omit<ViewEntry, "picture">): ViewEntry {
@@ -53,14 +52,10 @@ export interface LivePlans {
 /**
  * Answers for the page from one program's plans.
  * @param known plans that the page already has
+ * @param beside what is drawn beside `auto`, and what plans of a budget may do beside recomputing
  */
-export function livePlans(
-  plans: ProgramPlans,
-  points: number,
-  known: NamedPlans,
-  strategies: readonly StrategyName[] = [],
-): LivePlans {
-  const curves = growingCurves(plans, points, strategies);
+export function livePlans(plans: ProgramPlans, points: number, known: NamedPlans, beside: Beside = {}): LivePlans {
+  const curves = growingCurves(plans, points, beside);
   let curve: ViewCurve = { floorBytes: 0, points: [], whole: false };
   const sent = new Map(known);
   return {
@@ -70,7 +65,7 @@ export function livePlans(
     },
     within(budgetBytes) {
       try {
-        const { result, predictedMs } = plans.choose({ budgetBytes });
+        const { result, predictedMs } = plans.choose({ ...beside.allowed, budgetBytes });
         const asks = `budget-${budgetBytes}`;
         sent.set(asks, result.plan);
         const label = `budget ${formatBytes(budgetBytes)}`;
@@ -128,7 +123,7 @@ const FIRST_SHARES = [0.8, 0.65, 0.5] as const;
 export function* growingCurves(
   plans: ProgramPlans,
   count: number,
-  strategies: readonly StrategyName[] = [],
+  beside: Beside = {},
 ): Generator<ViewCurve, undefined> {
   const { storeAll } = plans;
   const floorBytes = plans.floorBytes();
@@ -150,7 +145,7 @@ export function* growingCurves(
   for (let step = curves.next(); ; step = curves.next()) {
     const { curve } = step.value;
     if (step.done) {
-      yield* strategyCurves(plans, curve, strategies, count);
+      yield* strategyCurves(plans, curve, count, beside);
       return;
     }
     if (curve.points.length > points.length) yield curve;
@@ -178,7 +173,7 @@ export function curveWithEntries(
   plans: ProgramPlans,
   count: number,
   first: number,
-  strategies: readonly StrategyName[] = [],
+  beside: Beside = {},
 ): { readonly curve: ViewCurve; readonly entries: readonly ViewEntry[]; readonly named: NamedPlans } {
   const { curve, candidates } = curveOf(plans, count);
   const entries = candidates.map(({ arenaBytes, predictedMs, result }, i) => {
@@ -196,6 +191,6 @@ export function curveWithEntries(
   });
   const points = curve.points.map((point, i) => ({ ...point, entry: first + i }));
   const named = new Map(candidates.map(({ result }, i) => [entryName(first + i), result.plan]));
-  const whole = [...strategyCurves(plans, { ...curve, points }, strategies, count)].at(-1);
+  const whole = [...strategyCurves(plans, { ...curve, points }, count, beside)].at(-1);
   return { curve: whole ?? { ...curve, points }, entries, named };
 }

@@ -1,13 +1,22 @@
-/** @file The plans of other strategies beside the curve of `auto`, one strategy after the other. */
+/** @file The plans of other strategies, and of other ways than recomputation, beside the curve of `auto`, one after the other. */
 import type { ProgramPlans } from "../compiler/assemble.ts";
 import { STRATEGIES, storeAll } from "../plan/recompute/strategies.ts";
 import type { StrategyName } from "../plan/recompute/strategy.ts";
+import { type Allowed, type Answer, answersOf } from "./answers.ts";
 import type { CurveStrategy, ViewCurve } from "./data.ts";
 
 /** Strategies that are drawn unless others are asked for: those that need no solver. `auto` is the curve itself. */
 export const DRAWN_STRATEGIES: readonly StrategyName[] = STRATEGIES.filter(
   ({ solver, isFree }) => solver !== "required" && !isFree,
 ).flatMap(({ name }) => (name === storeAll.name ? [] : [name]));
+
+/** What is drawn beside `auto`. */
+export interface Beside {
+  /** Of recomputation; default: none. */
+  readonly strategies?: readonly StrategyName[];
+  /** Other ways than recomputation; default: none. */
+  readonly allowed?: Allowed | undefined;
+}
 
 /**
  * A complete curve with more and more strategies; the last one has all of them and no progress.
@@ -16,20 +25,25 @@ export const DRAWN_STRATEGIES: readonly StrategyName[] = STRATEGIES.filter(
 export function* strategyCurves(
   plans: ProgramPlans,
   curve: ViewCurve,
-  names: readonly StrategyName[],
   count: number,
+  { strategies = [], allowed = {} }: Beside,
 ): Generator<ViewCurve, undefined> {
   const others: CurveStrategy[] = [];
-  if (names.length === 0) yield curve;
-  for (const [i, name] of names.entries()) {
-    yield { ...curve, others: [...others], progress: { done: i, of: names.length, doing: `strategy ${name}` } };
-    others.push(strategyOf(plans, name, count));
+  const ways = [...answersOf(plans, allowed), ...strategies.map((name) => strategyOf(plans, name))];
+  const sofar = (): ViewCurve => {
+    const bytes = others.flatMap(({ points }) => points.map(({ arenaBytes }) => arenaBytes));
+    return { ...curve, floorBytes: Math.min(curve.floorBytes, ...bytes), others: [...others] };
+  };
+  if (ways.length === 0) yield curve;
+  for (const [i, { name, colour, mark, plans: plansOf }] of ways.entries()) {
+    yield { ...sofar(), progress: { done: i, of: ways.length, doing: `strategy ${name}` } };
+    const points = plansOf(count).map(({ plan: { arenaBytes, predictedMs } }) => ({ arenaBytes, predictedMs }));
+    others.push({ name, colour, mark, points });
   }
-  if (names.length > 0) yield { ...curve, others };
+  if (ways.length > 0) yield sofar();
 }
 
-function strategyOf(plans: ProgramPlans, name: StrategyName, count: number): CurveStrategy {
+function strategyOf(plans: ProgramPlans, name: StrategyName): Answer {
   const { colour = 0, mark = "cross" } = STRATEGIES.find((strategy) => strategy.name === name)?.look ?? {};
-  const points = plans.curve(name, count).map(({ plan: { arenaBytes, predictedMs } }) => ({ arenaBytes, predictedMs }));
-  return { name, colour, mark, points };
+  return { name, colour, mark, plans: (count) => plans.curve(name, count) };
 }

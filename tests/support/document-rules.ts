@@ -168,7 +168,7 @@ const MACHINE_PATH = /(?<![\w.@*)\]}-])(\/(home|root|Users|work|workspace|tmp|mn
 /** Files speak of the project alone: no paths of some machine, no hosts but the listed ones, no registry in the lock. */
 export function machineViolations(files: readonly ProjectFile[]): readonly string[] {
   return files.flatMap((file) => {
-    const locked = file.path === "package-lock.json";
+    const locked = basename(file.path) === "package-lock.json";
     return file.text.split("\n").flatMap((line, i) => {
       const place = `${file.path}:${i + 1}`;
       const path = MACHINE_PATH.exec(line)?.[0];

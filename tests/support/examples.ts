@@ -8,7 +8,8 @@
  *     import { tensor } from "tidemark";                           * import { tensor } from "tidemark";
  *     ```                                                          * ```
  *
- * `// run, throws ShapeMismatch` marks an example that must fail with that code.
+ * `// run, throws ShapeMismatch` marks an example that must fail with that code. What a line prints can be written behind it, and is
+ * compared: `console.log(…); // → [1, 2]`.
  */
 import { dirname, relative, sep } from "node:path";
 import type { ProjectFile } from "./project.ts";
@@ -75,4 +76,36 @@ export function againstSources(code: string, path: string, sources: ReadonlyMap<
       return `${before}"${target.startsWith(".") ? target : `./${target}`}"`;
     },
   );
+}
+
+const SAID = /^(.*\bconsole\.log\()(.*\);) \/\/ →(.*)$/;
+
+/** What lines of the code must print, by their numbers from 0. */
+export function expectedOutputs(code: string): ReadonlyMap<number, string> {
+  const lines = code.split("\n").map((line) => SAID.exec(line)?.[3]?.trim());
+  return new Map(lines.flatMap((text, i) => (text === undefined ? [] : [[i, text] as const])));
+}
+
+/** The code in which those lines print their numbers first. */
+export function withLineNumbers(code: string): string {
+  return code
+    .split("\n")
+    .map((line, i) => line.replace(SAID, (_, before: string, after: string) => `${before}"line ${i}", ${after}`))
+    .join("\n");
+}
+
+/** The number of the line that printed these values, where it has one, and what it printed. */
+export function outputOf(values: readonly unknown[]): { readonly line: number; readonly text: string } | null {
+  const line = /^line (\d+)$/.exec(String(values[0]))?.[1];
+  return line === undefined ? null : { line: Number(line), text: values.slice(1).map(shown).join(" ") };
+}
+
+/** Numbers to six digits: how many of an f32 are right differs between engines. */
+function shown(value: unknown): string {
+  if (typeof value === "number") return String(Number(value.toPrecision(6)));
+  if (Array.isArray(value) || ArrayBuffer.isView(value))
+    return `[${Array.from(value as ArrayLike<unknown>, shown).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return String(value);
+  const fields = Object.entries(value).map(([key, field]) => `${key}: ${shown(field)}`);
+  return fields.length > 0 ? `{ ${fields.join(", ")} }` : "{}";
 }

@@ -4,13 +4,14 @@
  * persistent parameters, results that are parameters, values of no bytes).
  */
 import fc from "fast-check";
+import type { CollectiveFact } from "../../src/ir/facts.ts";
 import { type Node, newValue, type Phase, type Value } from "../../src/ir/graph.ts";
-import type { AnyOp, OpDef } from "../../src/ir/op.ts";
+import type { AnyOp, Attrs, OpDef } from "../../src/ir/op.ts";
 import { byteLength, type Shape, tensorType } from "../../src/ir/type.ts";
 import type { PlanStep, Program } from "../../src/plan/program.ts";
 import { memorySpace } from "../../src/plan/space.ts";
 
-/** An operation that has a name and nothing else that a planner could ask for. */
+/** An operation that has a name and nothing else that a planner could ask for; `all_reduce` exchanges with other devices. */
 export function fakeOp(name: string): AnyOp {
   const op: OpDef = {
     name,
@@ -24,7 +25,8 @@ export function fakeOp(name: string): AnyOp {
     evaluate: () => [],
     samples: () => [],
   };
-  return op;
+  if (name !== "all_reduce") return op;
+  return { ...op, facts: { collective: { what: "all_reduce" } as unknown as CollectiveFact<Attrs> } };
 }
 
 const ops = new Map<string, AnyOp>();

@@ -1,7 +1,7 @@
 /**
- * @file What the tests need from the system: Chromium, for the page, a C compiler, for the target `native`, the operator tests of
- * ONNX, and a Vulkan driver that needs no GPU, for the target `webgpu`. Installed here where that is allowed (root, apt); where it is not, the tests that need them
- * skip with a word, and fail when CI is set.
+ * @file What the tests need from the system: Chromium, for the page, a C compiler, for the target `native`, MPI, for programs on
+ * several processes, the operator tests of ONNX, and a Vulkan driver that needs no GPU, for the target `webgpu`. Installed here where
+ * that is allowed (root, apt); where it is not, the tests that need them skip with a word, and fail when CI is set.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
@@ -11,7 +11,13 @@ const has = (command) => spawnSync("sh", ["-c", `command -v ${command}`]).status
 
 const needs = [
   { commands: ["chromium"], packages: ["chromium"], use: "which the tests of the page run in" },
+  { commands: ["firefox-esr", "firefox"], packages: ["firefox-esr"], use: "which pages of the site are opened in" },
   { commands: ["cc", "gcc", "clang"], packages: ["gcc", "libc6-dev"], use: "which the target native compiles with" },
+  {
+    commands: ["mpicc"],
+    packages: ["openmpi-bin", "libopenmpi-dev"],
+    use: "which programs on several processes run with",
+  },
   { path: "/usr/share/libonnx-testdata", packages: ["libonnx-testdata"], use: "which has the operator tests of ONNX" },
 ];
 const missing = needs.filter(({ commands, path }) => !(path ? existsSync(path) : commands.some(has)));

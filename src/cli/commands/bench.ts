@@ -25,6 +25,17 @@ import { writeText } from "../files.ts";
 import { loadProgram } from "../load.ts";
 import { baselineRss, type OutsideArena, outsideArena, peakRss, residentParts } from "../memory.ts";
 import {
+  beginMpi,
+  MESH_OPTIONS,
+  type MeshFigures,
+  type MeshSettings,
+  meshFigures,
+  meshRows,
+  meshSettings,
+  onMesh,
+  onNative,
+} from "../mesh.ts";
+import {
   compileOptions,
   PLAN_OPTIONS,
   type PlanFigures,
@@ -66,6 +77,8 @@ export interface BenchFigures extends PlanFigures {
   readonly kernelCalls: number;
   readonly threads: number;
   readonly steps: number;
+  /** On several processes: the mesh, their number, what they exchange in a step, and the library. */
+  readonly mesh?: MeshFigures;
 }
 
 /** The value below which a share of the sorted numbers lies, interpolated between neighbours. */
@@ -252,6 +265,7 @@ function benchText(f: BenchFigures, { code }: Target): string {
     ["peak RSS", rss === null ? "unknown" : formatBytes(rss), outsideText(f)],
     ["rate", `${(f.totalFlops / f.stepMs.median / 1e6).toFixed(1)} GFLOP/s`, `${grouped(f.totalFlops)} flops a step`],
     ["loss", `${f.losses.at(-1)?.toPrecision(6)}`, `after ${f.steps} steps, ${f.losses[0]?.toPrecision(6)} at first`],
+    ...(f.mesh ? meshRows(f.mesh) : []),
     ["state", f.stateHash.slice(0, 16), "SHA-256 of the parameters, first digits"],
   ];
   return `${f.program} on ${f.target}, ${threadsText(f.threads)}, ${f.strategy}\n${table(rows, [
@@ -296,6 +310,20 @@ function writeReport(io: Io, { figures, planned, settings }: Measured, extras: E
   io.out(`${benchText(figures, targetOf(settings))}\n${shown.join("\n")}`);
 }
 
+const QUIET = { out: () => undefined, err: () => undefined };
+
+/** Measures a program on the processes of a mesh; one of them says what was found. */
+async function benchOnMesh(program: AnyProgram, split: MeshSettings, args: Arguments, io: Io): Promise<void> {
+  const other = ["profile", "roofline", "chrome-trace", "deviation"].find((option) => args.has(option));
+  if (other !== undefined) throw usageError(`bench: --${other} with --mesh or --microbatches`, `leave --${other} out`);
+  const own = split.rank === 0 ? io : { ...io, ...QUIET };
+  const mpi = beginMpi(split);
+  const measured = await measure(onMesh(program, split), args, own);
+  const mesh = meshFigures(split, mpi, measured.planned.plan);
+  const extras = { roofline: null, deviation: null, profile: null };
+  writeReport(own, { ...measured, figures: { ...measured.figures, mesh } }, extras, args.has("json"));
+}
+
 export const bench: Command = {
   name: "bench",
   positionals: ["PROGRAM"],
@@ -313,10 +341,13 @@ export const bench: Command = {
     },
     profile: { help: "also run kernel by kernel on one thread: time, work and bytes of each" },
     "chrome-trace": { value: "FILE", help: "write that profile for chrome://tracing and Perfetto" },
+    ...MESH_OPTIONS,
     json: { help: "print one line of JSON" },
     ...PROGRESS_OPTION,
   },
-  async run(args, io) {
+  async run(given, io) {
+    const split = meshSettings(given);
+    const args = split && split.devices > 1 ? onNative(given) : given;
     const loaded = withProducts(await loadProgram(args.positionals[0] as string), args);
     if (loaded.kind === "graph") {
       throw usageError(
@@ -326,6 +357,10 @@ export const bench: Command = {
     }
     if (args.has("deviation") && !args.has("lossy")) {
       throw usageError("bench: --deviation without --lossy", "give --lossy linear=4,rest=8");
+    }
+    if (split) {
+      await benchOnMesh(loaded.program, split, args, io);
+      return;
     }
     const measured = await measure(loaded.program, args, io);
     const traceFile = args.value("chrome-trace");

@@ -5,21 +5,21 @@
  *   planners that aim at bytes (auto, look-ahead, chain)     the requested number of budgets, at equal ratios
  *   rules (every-k, sqrt, selective, …)                      their Pareto-optimal plans
  *
- * With --lossy also plans in which residuals are kept in few bits: all of them, and fewer than all.
+ * With --lossy also plans in which residuals are kept in few bits: all of them, and fewer than all; with --spill plans that move
+ * values to a file; and with both, plans that do whatever is faster for each value.
  *
  * Only `auto` and `binomial` decide about loops; each plan lists what its loops keep.
  */
 import { lossyRequest } from "../../api/lossy-options.ts";
 import { formatBytes } from "../../base/bytes.ts";
-import { TidemarkError } from "../../base/errors.ts";
 import type { ProgramPlans } from "../../compiler/assemble.ts";
 import type { PlannedProgram } from "../../compiler/assembler.ts";
-import type { SpillRequest } from "../../compiler/request.ts";
 import type { Candidate } from "../../plan/budget/budget-levels.ts";
 import { STRATEGIES } from "../../plan/recompute/strategies.ts";
 import { STRATEGY_NAMES } from "../../plan/recompute/strategy.ts";
 import { stripReports, stripText } from "../../plan/strips.ts";
 import { table } from "../../plan/table.ts";
+import { answersOf } from "../../view/answers.ts";
 import { type MergedPlan, mergedPlans } from "../../view/frontier.ts";
 import { loopForms } from "../../view/loop-text.ts";
 import { type Arguments, type Command, type Io, integerOption, writeJson } from "../command.ts";
@@ -75,7 +75,7 @@ const fileText = (bytes: number): string => (bytes === 0 ? "" : `file ${formatBy
 function curveText(
   plans: readonly MergedPlan<CurvePoint>[],
   storeAll: ProgramPlans["storeAllFigures"],
-  floorBytes: number,
+  floorBytes: number | null,
 ): string {
   const isSpilled = plans.some(({ plans: alike }) => alike[0].spillBytes > 0);
   const lines = new Map<string, { readonly row: string[]; readonly names: Set<string>; isBest: boolean }>();
@@ -102,30 +102,10 @@ function curveText(
   const printed = table(rows, [...sides]).map((line) => line.trimEnd());
   const best = rows.filter(([mark]) => mark === "*").length;
   const key = `* ${best} of ${rows.length} plans that no other beats: none is smaller and as fast`;
-  const floor = `no plan is below ${formatBytes(floorBytes)}: what one operation and the state need`;
-  return `${[...printed, key, floor].join("\n")}\n`;
-}
-
-/** Values moved to a file, at equal ratios of budgets: alone, and together with recomputation. */
-function spillPoints(plans: ProgramPlans, spill: SpillRequest, count: number): readonly CurvePoint[] {
-  const { bytesPerSecond } = spill;
-  const [most, least] = [plans.storeAllFigures.arenaBytes, plans.least({}).arenaBytes];
-  const budgets = Array.from({ length: count }, (_, i) => Math.ceil(most * (least / most) ** (i / (count - 1))));
-  const names = [
-    ["move", true],
-    ["move and recompute", false],
-  ] as const;
-  return names.flatMap(([name, movesOnly]) =>
-    budgets.flatMap((budgetBytes) => {
-      try {
-        const plan = plans.choose({ budgetBytes, spill: { bytesPerSecond, movesOnly } });
-        return [pointOf(budgetBytes, plan, name)];
-      } catch (error) {
-        if (error instanceof TidemarkError && error.code === "PlanInfeasible") return [];
-        throw error;
-      }
-    }),
-  );
+  // state in a file is not in the arena
+  const floor =
+    floorBytes === null ? [] : [`no plan is below ${formatBytes(floorBytes)}: what one operation and the state need`];
+  return `${[...printed, key, ...floor].join("\n")}\n`;
 }
 
 async function run(args: Arguments, io: Io): Promise<void> {
@@ -146,20 +126,14 @@ async function run(args: Arguments, io: Io): Promise<void> {
     for (const { budgetBytes, plan } of plans.curve(name, count)) points.push(pointOf(budgetBytes, plan, name));
     io.err(`${name}: ${((performance.now() - began) / 1000).toFixed(1)} s\n`);
   }
-  if (spill) {
-    doing = "plans with a file";
-    points.push(...spillPoints(plans, spill, count));
-  }
   const lossy = lossyRequest("--lossy", lossyOf(args));
-  if (lossy) {
-    doing = "rounded residuals";
+  for (const { name, plans: plansOf } of answersOf(plans, { spill, lossy })) {
+    doing = name;
     const began = performance.now();
-    for (const { budgetBytes, plan } of plans.lossyForms(lossy).curve(count)) {
-      points.push(pointOf(budgetBytes, plan, `${plan.strategy}, rounded`));
-    }
-    io.err(`rounded: ${((performance.now() - began) / 1000).toFixed(1)} s\n`);
+    for (const { budgetBytes, plan } of plansOf(count)) points.push(pointOf(budgetBytes, plan, name));
+    io.err(`${name}: ${((performance.now() - began) / 1000).toFixed(1)} s\n`);
   }
-  const floorBytes = plans.floorBytes();
+  const floorBytes = spill ? null : plans.floorBytes();
   const merged = mergedPlans(points);
   if (!args.has("json")) return io.out(curveText(merged, storeAll, floorBytes));
   const best = new Set(merged.flatMap((plan) => (plan.isBest ? plan.plans : [])));
@@ -169,7 +143,7 @@ async function run(args: Arguments, io: Io): Promise<void> {
     costModel: settings.machine.costModel,
     storeAllArenaBytes: storeAll.arenaBytes,
     storeAllPredictedMs: storeAll.predictedMs,
-    lowerBoundBytes: floorBytes,
+    lowerBoundBytes: Math.min(plans.floorBytes(), ...points.map(({ arenaBytes }) => arenaBytes)),
     points: points.map((point) => ({ ...point, isBest: best.has(point) })),
   });
 }

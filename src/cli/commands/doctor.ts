@@ -11,6 +11,7 @@ import { TidemarkError } from "../../base/errors.ts";
 import { detectFeatures, type Features } from "../../codegen/wasm/features.ts";
 import { cacheFolder, NO_CACHE_FOLDER } from "../../node/cache-folder.ts";
 import { solverProblem } from "../../node/highs.ts";
+import { type MpiState, mpiState } from "../../node/mpi/state.ts";
 import { plansFolder } from "../../node/plan-store.ts";
 import { privateFolder } from "../../node/private-folder.ts";
 import { table } from "../../plan/table.ts";
@@ -49,6 +50,8 @@ interface MachineReport {
   readonly solver: { readonly available: boolean; readonly note: string };
   readonly compiler: Tool | null;
   readonly mpi: Tool | null;
+  /** Several processes that run one program. */
+  readonly devices: MpiState;
   readonly gpus: readonly string[];
   /** The cost model for predictions. */
   readonly speed: MachineModel;
@@ -111,6 +114,7 @@ async function findings(io: Io): Promise<MachineReport> {
     solver: solverState(),
     compiler: firstOf(["cc", "gcc", "clang"]),
     mpi: firstOf(["mpirun", "mpiexec"]),
+    devices: mpiState(),
     gpus: gpus === null ? [] : gpus.split("\n"),
     speed: machineModel(io.err),
     cache: cacheState(),
@@ -132,7 +136,7 @@ function findingsText(f: MachineReport): string {
     ["speed", speedText(f.speed)],
     ["cache", cacheText(f.cache)],
     ["compiler", toolText(f.compiler)],
-    ["MPI", toolText(f.mpi)],
+    ["MPI", `${f.devices.available ? "available" : "not available"}: ${f.devices.note}`],
     ["GPU", f.gpus.length > 0 ? f.gpus.join("; ") : "none found by nvidia-smi"],
   ];
   return `${table(rows, ["left", "left"]).join("\n")}\n`;

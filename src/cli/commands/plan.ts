@@ -27,7 +27,8 @@ function persistentText(f: PlanFigures): string {
     [f.optimizerBytes, "optimizer state"],
     [f.constantBytes, "constants"],
   ] as const;
-  return `kept between runs: ${parts.map(([bytes, what]) => `${formatBytes(bytes)} of ${what}`).join(", ")}`;
+  const inFile = f.spillPersistentBytes === 0 ? "" : `; ${formatBytes(f.spillPersistentBytes)} of it in the file`;
+  return `kept between runs: ${parts.map(([bytes, what]) => `${formatBytes(bytes)} of ${what}`).join(", ")}${inFile}`;
 }
 
 const gradientText = ({ gradientBytes }: PlanFigures): readonly string[] =>

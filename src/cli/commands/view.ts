@@ -5,6 +5,7 @@ import type { ProgramPlans } from "../../compiler/assemble.ts";
 import { storeAll } from "../../plan/recompute/strategies.ts";
 import type { StrategyName } from "../../plan/recompute/strategy.ts";
 import { programAccount } from "../../tape/account-program.ts";
+import type { Allowed } from "../../view/answers.ts";
 import type { HeldAccount, ViewCurve, ViewData, ViewEntry } from "../../view/data.ts";
 import { curveWithEntries, entryName, entryOf, livePlans, storedAnd } from "../../view/plans.ts";
 import { entriesOfFile, FILE_KINDS, isViewFile } from "../../view/read-file.ts";
@@ -34,6 +35,8 @@ interface Source {
   readonly named: NamedPlans;
   /** Of a program: all of its plans. */
   readonly plans: ProgramPlans | null;
+  /** What plans of other budgets may do beside recomputing. */
+  readonly allowed?: Allowed;
   /** Of a program with a backward pass. */
   readonly held?: HeldAccount;
 }
@@ -65,9 +68,20 @@ async function sourceOf(word: string, first: number, args: Arguments, io: Io): P
   });
   const account = programAccount(traced, plan);
   const held = account.overloadBytes > 0 && account.passes.length > 0 ? { held: account } : {};
-  const source = { title: loaded.name, entries: [entry], curve: null, named: new Map([[name, plan]]), plans, ...held };
+  const source = {
+    title: loaded.name,
+    entries: [entry],
+    curve: null,
+    named: new Map([[name, plan]]),
+    plans,
+    allowed: memory,
+    ...held,
+  };
   if (!args.has("html")) return source;
-  const { curve, entries, named } = curveWithEntries(plans, pointsOf(args), first + 1, drawnStrategies(args));
+  const { curve, entries, named } = curveWithEntries(plans, pointsOf(args), first + 1, {
+    strategies: drawnStrategies(args),
+    allowed: memory,
+  });
   return { ...source, entries: [entry, ...entries], curve, named: new Map([...source.named, ...named]) };
 }
 
@@ -77,11 +91,14 @@ const pointsOf = (args: Arguments): number => integerOption(args, "points", 8, {
 const drawnStrategies = (args: Arguments): readonly StrategyName[] =>
   args.value("strategies") === "none" ? [] : strategiesOption(args, DRAWN_STRATEGIES);
 
+/** The plans that the page has already, and what others may do. */
+type Answered = Pick<Source, "named" | "allowed">;
+
 /** Answers requests of the page from a thread; from this thread if unbuilt sources run, which a worker cannot load. */
-function answersOf(program: string, plans: ProgramPlans, named: NamedPlans, args: Arguments) {
+function answersOf(program: string, plans: ProgramPlans, { named, allowed }: Answered, args: Arguments) {
   const [points, strategies] = [pointsOf(args), drawnStrategies(args)];
   if (import.meta.url.endsWith(".ts")) {
-    return { plans: livePlans(plans, points, named, strategies), close: () => undefined };
+    return { plans: livePlans(plans, points, named, { strategies, allowed }), close: () => undefined };
   }
   const options = Object.fromEntries(
     Object.keys(PLAN_OPTIONS).flatMap((name) => (args.has(name) ? [[name, args.value(name) ?? true] as const] : [])),
@@ -102,7 +119,7 @@ async function run(args: Arguments, io: Io): Promise<void> {
   const other = otherWord === undefined ? null : await sourceOf(otherWord, source.entries.length, args, io);
   const named = new Map([...source.named, ...(other?.named ?? [])]);
   const file = args.value("html");
-  const live = source.plans && file === undefined ? answersOf(word, source.plans, named, args) : null;
+  const live = source.plans && file === undefined ? answersOf(word, source.plans, { ...source, named }, args) : null;
   const data: ViewData = {
     version: 1,
     title: other ? `${source.title} and ${other.title}` : source.title,

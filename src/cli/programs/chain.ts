@@ -2,7 +2,8 @@
  * @file `chain64`, `chain256`: x ← x + relu(x w1) w2, 64 or 256 times, width 256, batch 256, mean squared error, SGD.
  * All blocks are equal, so it is easy to see what a plan keeps of them.
  */
-import { add, relu } from "../../api/elementwise.ts";
+import { add } from "../../api/elementwise.ts";
+import { relu } from "../../api/math.ts";
 import { matmul } from "../../api/linear.ts";
 import { mse } from "../../api/loss.ts";
 import { scope } from "../../api/scope.ts";

@@ -3,7 +3,8 @@
  * on a batch of 32, cross entropy, SGD with momentum.
  */
 import { conv2d } from "../../api/conv.ts";
-import { add, relu } from "../../api/elementwise.ts";
+import { add } from "../../api/elementwise.ts";
+import { relu } from "../../api/math.ts";
 import { matmul } from "../../api/linear.ts";
 import { crossEntropy } from "../../api/loss.ts";
 import { reshape } from "../../api/shape.ts";

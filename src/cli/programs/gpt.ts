@@ -5,7 +5,8 @@
  */
 import { attention } from "../../api/attention.ts";
 import { arange } from "../../api/create.ts";
-import { add, gelu, less, where } from "../../api/elementwise.ts";
+import { add, less, where } from "../../api/elementwise.ts";
+import { gelu } from "../../api/math.ts";
 import { take } from "../../api/indexing.ts";
 import { split } from "../../api/join.ts";
 import { matmul } from "../../api/linear.ts";
@@ -101,7 +102,7 @@ function tokens({ batch, time, vocabulary }: Size, numbers: Numbers): readonly [
 }
 
 export function languageModel(name: string, title: string, size: Size): TrainingProgram<OptimizerState<GptParams>> {
-  const { batch, time, width, blocks, vocabulary, tied } = size;
+  const { time, width, blocks, vocabulary, tied } = size;
   return training<GptParams>({
     name,
     title,
@@ -119,10 +120,10 @@ export function languageModel(name: string, title: string, size: Size): Training
     batch: (numbers) => tokens(size, numbers),
     axes: TEXTS,
     loss(p, x, y, lengths) {
-      const here = x.shape[1] as number;
+      const [batch, here] = x.shape as [number, number];
       const embedded = reshape(add(take(p.tok, x), slice(p.pos, [[0, here]])), [batch * here, width]);
       const last = norm(
-        p.blocks.reduce((h, b) => scope("block", () => block(size, h, b)), embedded),
+        p.blocks.reduce((h, b) => scope("block", () => block({ ...size, batch }, h, b)), embedded),
         p.lnfg,
         p.lnfb,
       );

@@ -7,7 +7,8 @@
  */
 import { scan } from "../../api/control.ts";
 import { zeros } from "../../api/create.ts";
-import { add, mul, sigmoid, tanh } from "../../api/elementwise.ts";
+import { add, mul } from "../../api/elementwise.ts";
+import { sigmoid, tanh } from "../../api/math.ts";
 import { split } from "../../api/join.ts";
 import { matmul } from "../../api/linear.ts";
 import { crossEntropy } from "../../api/loss.ts";

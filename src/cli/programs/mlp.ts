@@ -1,5 +1,6 @@
 /** @file `mlp`: 784-512-512-10 with relu on a batch of 128, cross entropy, Adam. */
-import { add, relu } from "../../api/elementwise.ts";
+import { add } from "../../api/elementwise.ts";
+import { relu } from "../../api/math.ts";
 import { matmul } from "../../api/linear.ts";
 import { crossEntropy } from "../../api/loss.ts";
 import { adam } from "../../optim/adam.ts";

@@ -17,7 +17,14 @@
  * ```
  */
 import type { NamedAxes } from "../../api/shape-axes.ts";
+import type { Optimizer } from "../../optim/optimizer.ts";
 import type { Tensor } from "../../trace/tensor.ts";
+
+/** What a step is made of, for `bench --mesh` and `--microbatches`: the loss is a mean over the rows of the batch. */
+export interface ModelParts<P extends object> {
+  loss(params: P, ...batch: readonly Tensor[]): Tensor;
+  readonly optimizer: Optimizer;
+}
 
 export interface TrainingProgram<S = object> {
   readonly name: string;
@@ -31,6 +38,8 @@ export interface TrainingProgram<S = object> {
   specs?(): readonly [S, ...Tensor[]];
   /** Named axes of the arguments of a step, as `compile` has them, for `tidemark plan --shapes`. */
   readonly axes?: readonly NamedAxes[];
+  /** Optional: the same step in parts. */
+  readonly model?: ModelParts<never>;
   /** One step: the new state, with the structure of the old one, and the loss. Compiled with the state donated. */
   step(state: S, ...batch: Tensor[]): readonly [S, Tensor];
 }

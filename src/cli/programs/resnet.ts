@@ -7,7 +7,8 @@
  *                each after relu norm; 9 · 111 + 2 = 1001 layers
  */
 import { conv2d } from "../../api/conv.ts";
-import { add, relu } from "../../api/elementwise.ts";
+import { add } from "../../api/elementwise.ts";
+import { relu } from "../../api/math.ts";
 import { matmul } from "../../api/linear.ts";
 import { crossEntropy } from "../../api/loss.ts";
 import { batchNorm } from "../../api/normalize.ts";

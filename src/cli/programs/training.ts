@@ -45,6 +45,10 @@ export function training<P extends object>(model: Model<P>): TrainingProgram<Opt
   const state = (numbers: Numbers): OptimizerState<P> => optimizer.init(model.params(numbers));
   return {
     ...{ name, title, step, ...(axes ? { axes } : {}) },
+    model: {
+      optimizer,
+      loss: (params: P, ...[x, y]: readonly Tensor[]) => model.loss(params, x as Tensor, y as Tensor),
+    },
     init: () => state(drawn()),
     batch: () => model.batch(drawn()),
     specs: () => [specsOf(() => state(typesAlone))(), ...model.batch(typesAlone)],

@@ -11,7 +11,8 @@
  *              1024 ──╯
  */
 import { conv2d, convTranspose2d } from "../../api/conv.ts";
-import { add, relu } from "../../api/elementwise.ts";
+import { add } from "../../api/elementwise.ts";
+import { relu } from "../../api/math.ts";
 import { concat } from "../../api/join.ts";
 import { crossEntropy } from "../../api/loss.ts";
 import { maxPool2d } from "../../api/pool.ts";

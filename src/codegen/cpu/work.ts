@@ -12,6 +12,7 @@
  */
 import { bytesOf } from "../../kernel/dtype.ts";
 import type { Kernel } from "../../kernel/loops.ts";
+import { exchangeWork } from "../../target/exchange.ts";
 import { addWork, NO_WORK, type Work } from "../../target/work.ts";
 import { isWide } from "../operand-addresses.ts";
 import { nestWork, type ProductTile } from "./nests.ts";
@@ -35,7 +36,9 @@ function countWork(kernel: Kernel, tile: ProductTile, inPlace: boolean): Work {
     const { productFlops, arithmetic } = nestWork(nest, tile, elementBytes);
     // registers hold half as many elements of 64 bits, and everything in such a nest keeps step with them
     const wide = isWide(kernel, nest) ? 2 : 1;
-    return addWork(sum, { productFlops: wide * productFlops, arithmetic: wide * arithmetic, bytes: 0, calls: 1 });
+    const exchanged = nest.kind === "collective" ? exchangeWork(nest) : {};
+    const computed = { productFlops: wide * productFlops, arithmetic: wide * arithmetic };
+    return addWork(sum, { ...computed, bytes: 0, calls: 1, ...exchanged });
   }, NO_WORK);
   return { ...computed, bytes: kernelTraffic(kernel, nests).least };
 }

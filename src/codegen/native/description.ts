@@ -29,6 +29,9 @@ export const NATIVE_RATES: CostModel = {
   cachedByteRate: 160e9,
   cacheBytes: 4 * 2 ** 20,
   callSeconds: 7e-9,
+  // shared memory between processes
+  networkRate: 2e9,
+  messageSeconds: 2e-6,
 };
 
 /**
@@ -73,6 +76,8 @@ export function nativeDescription(options: NativeEmitOptions): TargetDescription
       fusedMultiplyAdd: options.fma,
     },
     threads: options.threads,
+    collectives: true,
+    overlapsCollectives: true,
     workspace(nest, operands) {
       if (nest.kind === "attend") return attendScratch(nest, operands, options);
       if (nest.kind === "sort") return sortScratch(nest, options.threads);

@@ -17,7 +17,10 @@ export interface NativeOptions {
 export interface NativeEmitOptions extends NativeOptions {
   /** Also `tidemark_step`, to look at the arena in between; for one thread. */
   readonly stepwise?: boolean;
-  /** Scalar operations of a call from which on threads share it; default: some microseconds of them. */
+  /**
+   * Scalar operations of a call from which on threads share it; default: some microseconds of them. And of pieces between which what
+   * is in flight makes progress; default: a millisecond of them.
+   */
   readonly shareFrom?: number;
 }
 

@@ -8,11 +8,12 @@
  *   void tidemark_close(Team *)
  *   void tidemark_arena(u8 *arena, size_t)     announces memory that will be an arena
  *
- * Programs with copies to a file have more (spill.ts).
+ * Programs with copies to a file have more (spill.ts), and so have those with collectives (exchange.ts).
  */
-import { isTransfer, type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
+import { isExchange, isTransfer, type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
 import { int, type Statement } from "../script.ts";
 import { CCode } from "./c-code.ts";
+import { Exchanges } from "./exchange.ts";
 import { type CLibrary, NativeLibrary } from "./kernel.ts";
 import { fileName } from "./names.ts";
 import type { NativeEmitOptions } from "./options.ts";
@@ -63,7 +64,8 @@ export function emitNativeProgram(
 ): NativeSource {
   const parts: string[] = [];
   const perFunction = options.stepwise ? 1 : CALLS_PER_FUNCTION;
-  const script = new NativeScript(library, new CCode(), options);
+  const exchanges = new Exchanges();
+  const script = new NativeScript(library, new CCode(), options, exchanges);
   const queues = spillQueues(steps);
   const part = (own: readonly PlacedStep[], statements: readonly Statement[] = []): void => {
     const code = new CCode();
@@ -71,6 +73,7 @@ export function emitNativeProgram(
     if (queues && parts.length === 0) script.call("spill_begin(team);");
     for (const step of own) {
       if (queues && isTransfer(step)) script.call(transferCall(step, queues));
+      else if (isExchange(step)) script.exchange(step);
       else script.add(statementsOf(step, "native"));
     }
     script.emit(statements);
@@ -89,6 +92,7 @@ ${code.lines.join("\n")}\n}\n`);
     library.text(rareFunctions(script.work)),
     heading("program") + (queues ? SPILL_HEAD : "") + teamText(options.threads, queues !== null),
     ...(queues ? [spillText(queues)] : []),
+    ...(exchanges.isEmpty ? [] : [exchanges.text()]),
     COPY_BYTES,
     ARENA,
     ...parts,

@@ -4,11 +4,14 @@
  * between. Each thread has its own copy of numbers; after one is read from the arena, all threads meet at a barrier.
  */
 import { at, invariant } from "../../base/invariant.ts";
+import type { CollectiveNest } from "../../kernel/collective.ts";
 import { addressBytes } from "../operand-addresses.ts";
+import type { PlacedExchange } from "../placed.ts";
 import type { Int, IntOp, Local, Statement } from "../script.ts";
-import { plus } from "../script.ts";
+import { int, plus } from "../script.ts";
 import { piecesOf, type Units } from "../units.ts";
 import type { CCode } from "./c-code.ts";
+import { aloneCall, type Exchanges, testedPieces } from "./exchange.ts";
 import type { CLibrary } from "./kernel.ts";
 import type { NativeEmitOptions } from "./options.ts";
 
@@ -36,8 +39,11 @@ const reads = (value: Int): boolean =>
 export class NativeScript {
   readonly #library: CLibrary;
   readonly #options: NativeEmitOptions;
+  readonly #exchanges: Exchanges;
   #code: CCode;
   #locals = new Map<Local, string>();
+  /** Collectives in flight. */
+  #flying = 0;
   /** Small calls that one thread will run. */
   #small: string[] = [];
   /** How often the statements at hand run, roughly. */
@@ -45,8 +51,9 @@ export class NativeScript {
   /** Scalar operations of all calls of each function in one run, roughly, by its name. */
   readonly work = new Map<string, number>();
 
-  constructor(library: CLibrary, code: CCode, options: NativeEmitOptions) {
+  constructor(library: CLibrary, code: CCode, options: NativeEmitOptions, exchanges: Exchanges) {
     this.#library = library;
+    this.#exchanges = exchanges;
     this.#options = options;
     this.#code = code;
   }
@@ -70,6 +77,49 @@ export class NativeScript {
   /** One call, on one thread, after those before it. */
   call(text: string): void {
     this.#small.push(text);
+  }
+
+  /** Halves of collectives in flight (exchange.ts): of the first thread alone, after all that comes before. */
+  exchange(step: PlacedExchange): void {
+    this.#flush();
+    if (step.exchange === "test") this.#code.line("if (thread == 0) mpi->test();");
+    else if (step.exchange === "wait") {
+      this.#flying -= 1;
+      this.#onFirst(`mpi->wait(${step.slot});`);
+    } else {
+      this.#flying += 1;
+      const { kernel, addresses } = step.start;
+      const [nest] = kernel.nests;
+      invariant(nest?.kind === "collective", () => "only collectives are in flight");
+      const operands = this.#operandsOf(nest, addresses.map(int));
+      this.#code.line(`if (thread == 0) ${this.#exchanges.call(nest, ...operands, step.slot)}`);
+    }
+  }
+
+  /** A call of the first thread, which the others wait for. */
+  #onFirst(call: string): void {
+    this.#code.block("if (TAKE_FIRST())", () => {
+      this.#code.line(call);
+      this.#code.line("DONE_ALL();");
+    });
+    this.#code.line("NEXT();");
+  }
+
+  /** A collective that is done when its call returns. */
+  #exchange(nest: CollectiveNest, addresses: readonly Int[]): void {
+    const operands = this.#operandsOf(nest, addresses);
+    const alone = aloneCall(nest, ...operands);
+    if (alone !== null) {
+      this.#small.push(alone);
+      return;
+    }
+    this.#flush();
+    this.#onFirst(this.#exchanges.call(nest, ...operands));
+  }
+
+  #operandsOf({ to, read }: CollectiveNest, addresses: readonly Int[]): readonly [to: string, from: string | null] {
+    const place = (operand: number): string => this.#place(at(addresses, operand));
+    return [place(to), read && place(read.operand)];
   }
 
   /** Writes the small calls so far as one piece. */
@@ -131,15 +181,23 @@ export class NativeScript {
   }
 
   #kernel({ kernel, addresses }: Extract<Statement, { kind: "kernel" }>): void {
-    for (const { name, addresses: pointers, types, units, work } of this.#library.functions(kernel)) {
+    const [first] = kernel.nests;
+    if (first?.kind === "collective") {
+      this.#exchange(first, addresses);
+      return;
+    }
+    for (const [i, { name, addresses: pointers, types, units, work }] of this.#library.functions(kernel).entries()) {
       if (units.count === 0) continue;
       this.work.set(name, (this.work.get(name) ?? 0) + work * this.#times);
-      const args = pointers.map((address, i) => {
-        return `(${at(types, i)} *)${this.#place(plus(at(addresses, address.operand), addressBytes(kernel, address)))}`;
+      const args = pointers.map((address, k) => {
+        return `(${at(types, k)} *)${this.#place(plus(at(addresses, address.operand), addressBytes(kernel, address)))}`;
       });
       const { threads, shareFrom = WORTH_SHARING } = this.#options;
       const pieces = work >= shareFrom ? piecesOf(threads, units) : 1;
-      if (pieces > 1) this.#share(units, pieces, name, args);
+      const isTested = this.#flying > 0;
+      const tested = isTested ? testedPieces(at(kernel.nests, i), work, units, this.#options.shareFrom) : 1;
+      const most = Math.max(pieces, tested);
+      if (most > 1) this.#share(units, most, name, args);
       else this.#small.push(`${name}(${[0, units.count, "thread", ...args].join(", ")});`);
     }
   }
@@ -155,7 +213,8 @@ export class NativeScript {
 
   #share({ count, grain }: Units, pieces: number, name: string, args: readonly string[]): void {
     this.#flush();
-    this.#code.line(`SHARE(${[count, grain, pieces, name, ...args].join(", ")});`);
+    const how = this.#flying > 0 ? "SHARE_TESTED" : "SHARE";
+    this.#code.line(`${how}(${[count, grain, pieces, name, ...args].join(", ")});`);
     this.#code.line("NEXT();");
   }
 

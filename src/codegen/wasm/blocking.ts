@@ -15,6 +15,7 @@ const LONG_ROW = 256;
 const SHORT_BYTES = 64 * 1024;
 const SHORT_COLUMNS = 64;
 
+/** How a product is cut into blocks. */
 export interface Blocking {
   readonly tile: Tile;
   readonly mr: number;
@@ -37,7 +38,14 @@ const roundUp = (n: number, to: number): number => Math.ceil(n / to) * to;
 /** The greatest multiple of `to` that is at most n, but at least one. */
 const roundDown = (n: number, to: number): number => Math.max(1, Math.floor(n / to)) * to;
 
-/** Block sizes for a product. Pure: the planner asks for the scratch size before code exists. */
+/**
+ * Block sizes for a product. Pure: the planner asks for the scratch size before code exists.
+ *
+ * @example
+ * import { blockingOf } from "tidemark/wasm";
+ *
+ * console.log(blockingOf("f32", false, [64, 64, 64])); // → { tile: { rows: 4, vectors: 2 }, mr: 4, nr: 8, mc: 64, kc: 64, nc: 64, deep: false, whole: false, scratch: [4096, 512, 32] }
+ */
 export function blockingOf(dtype: ProductType, fma: boolean, [m, n, k]: Extents): Blocking {
   const tile = tileOf(dtype, fma, m);
   const mr = tile.rows;
@@ -59,7 +67,14 @@ export function blockingOf(dtype: ProductType, fma: boolean, [m, n, k]: Extents)
 export const threadElements = ({ scratch: [a, b, c] }: Blocking, width: number): number =>
   roundUp(a + b + c, 64 / width);
 
-/** Elements of the workspace operand. */
+/**
+ * Elements of the workspace operand.
+ *
+ * @example
+ * import { contractScratch } from "tidemark/wasm";
+ *
+ * console.log(contractScratch("f32", false, [64, 64, 64]) > 0); // → true
+ */
 export function contractScratch(dtype: ProductType, fma: boolean, extents: Extents, threads = 1): number {
   const [m, n] = extents;
   if (m === 0 || n === 0) return 0;

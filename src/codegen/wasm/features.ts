@@ -10,6 +10,7 @@ import type { PlainBytes } from "../../base/bytes.ts";
 import { Code, ModuleBuilder, type SimdOp, type VectorMemoryOp } from "./encoder.ts";
 import { type FusedProbes, roundsOnce } from "./fused-probe.ts";
 
+/** What the engine can do. */
 export interface Features {
   /** 128-bit vectors. */
   readonly simd: boolean;
@@ -20,7 +21,14 @@ export interface Features {
 /** Detected once: the engine does not change. */
 let detected: Features | undefined;
 
-/** The features of this process's engine; the answer never changes. */
+/**
+ * The features of this process's engine; the answer never changes.
+ *
+ * @example
+ * import { detectFeatures } from "tidemark/wasm";
+ *
+ * console.log(detectFeatures().simd); // → true
+ */
 export function detectFeatures(): Features {
   detected ??= probeFeatures();
   return detected;

@@ -10,6 +10,7 @@ import { KernelLibrary } from "./kernel.ts";
 import { ScriptEmitter, type Sharing } from "./script.ts";
 import { TeamEmitter, teamBytes } from "./team.ts";
 
+/** A module as {@link emitProgram} writes it. */
 export interface WasmModule {
   readonly bytes: PlainBytes;
   /** Distinct kernel functions. */
@@ -28,18 +29,29 @@ const CALLS_PER_FUNCTION = 512;
 
 export const PAGE = 65536;
 
-/** Pages for an arena: registers may be loaded up to 16 bytes past the last element. */
+/**
+ * Pages for an arena: registers may be loaded up to 16 bytes past the last element.
+ *
+ * @example
+ * import { pagesOf } from "tidemark/wasm";
+ *
+ * console.log(pagesOf(100_000)); // → 2
+ */
 export function pagesOf(arenaBytes: number): number {
   return Math.ceil((arenaBytes + 64) / PAGE);
 }
 
+/** Options of {@link emitProgram}. */
 export interface ProgramEmitOptions extends EmitOptions {
   /** Also export every call on its own, as `step0`, `step1`, …, to look at the arena in between. */
   readonly stepwise?: boolean;
   /** Scalar operations of a call from which on threads share it; default: some tens of microseconds of them. */
   readonly shareFrom?: number;
-  /** The memory is shared with a thread that copies: steps between copies are exported as `part0`, …, numbered by `stepGroups`. */
-  readonly inParts?: boolean;
+  /**
+   * Steps between copies are exported as `part0`, …, numbered by `stepGroups`; the memory is `shared` with a thread that copies, or
+   * the thread's `own`.
+   */
+  readonly inParts?: "shared" | "own";
 }
 
 /** Steps in the order of their functions; copies to other memories are on their own, without a function. */
@@ -65,7 +77,15 @@ function sharingOf(module: ModuleBuilder, options: ProgramEmitOptions): Sharing 
   return { team: new TeamEmitter(module, threads), threads, from: shareFrom, start: teamBytes(threads) };
 }
 
-/** For several threads the memory is shared, and the arena comes after the words of the team. */
+/**
+ * For several threads the memory is shared, and the arena comes after the words of the team.
+ *
+ * @example
+ * import { emitProgram } from "tidemark/wasm";
+ *
+ * const { bytes } = emitProgram([], [{ from: 0, to: 64, bytes: 16 }], 128, { fma: false });
+ * console.log(WebAssembly.validate(bytes)); // → true
+ */
 export function emitProgram(
   steps: readonly PlacedStep[],
   copies: readonly PlacedCopy[],
@@ -100,7 +120,7 @@ export function emitProgram(
   module.export("run", module.add(run));
   const pages = pagesOf(start + arenaBytes);
   return {
-    bytes: module.finish(pages, sharing !== null || options.inParts),
+    bytes: module.finish(pages, sharing !== null || options.inParts === "shared"),
     functions: library.count,
     pages,
     isShared: sharing?.team.isUsed ?? false,

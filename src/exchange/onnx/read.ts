@@ -28,6 +28,7 @@ import { functionKey, Interpreter, type Program } from "./interpret.ts";
 import { isSetting, operatorOf } from "./operators.ts";
 import { dtypeFor, type FloatChoice, isFloatElement, tensorFrom, Value } from "./value.ts";
 
+/** Options of {@link readOnnx}. */
 export interface OnnxOptions {
   /** Convert all floats of the model to one type. Default: each as it is. */
   readonly floats?: FloatType;

@@ -23,6 +23,7 @@ import { follow } from "./interpret.ts";
 import { operatorOf } from "./operators.ts";
 import type { Rebinding } from "./rebind.ts";
 
+/** Options of {@link readPt2}. */
 export interface Pt2Options {
   /** Half floats are computed in f32. Without it, weights of such types are an error. */
   readonly floats?: "f32";
@@ -32,6 +33,7 @@ export interface Pt2Options {
   readonly batch?: number;
 }
 
+/** A program of `torch.export`, as a function with its parameters as a tree. */
 export interface Pt2Model extends ImportedModel {
   /** Running statistics and constants of the module. */
   readonly buffers: Readonly<Record<string, Tensor>>;
@@ -44,6 +46,16 @@ const OPTIONS: OptionKinds<Pt2Options> = { floats: "a text", unknown: "a text", 
 /**
  * A model from a `.pt2` file of `torch.export.save` (PyTorch 2.9 or newer). An archive without the bytes of its weights has specs in their
  * place: it can be planned, not run.
+ *
+ * @example
+ * import { TidemarkError } from "tidemark";
+ * import { readPt2 } from "tidemark/pt2";
+ *
+ * try {
+ *   readPt2(new Uint8Array(4)); // a file that torch.export.save has written
+ * } catch (error) {
+ *   if (error instanceof TidemarkError) console.log(error.code); // → InvalidFile
+ * }
  */
 export function readPt2(file: Uint8Array, options: Pt2Options = {}): Pt2Model {
   return readExported(file, options);

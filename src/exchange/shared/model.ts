@@ -12,6 +12,7 @@ import { Tensor } from "../../trace/tensor.ts";
 /** An extent: a number, a name that stands for one, or open. */
 export type Extent = number | string | null;
 
+/** An input that a model declares. */
 export interface ModelInput {
   readonly name: string;
   readonly dtype: DType;
@@ -22,11 +23,13 @@ export interface ModelInput {
 /** By name, or in the order of the model's inputs. */
 export type ModelInputs = Readonly<Record<string, Tensor>> | readonly Tensor[];
 
+/** Options of a model's `apply`. */
 export interface ApplyModelOptions {
   /** For random numbers; the same key gives the same numbers. Default: `random.key(0)`. */
   readonly key?: Tensor;
 }
 
+/** A model of another framework, as a function with its parameters as a tree. */
 export interface ImportedModel {
   /** What can be trained, by the names of the file. */
   readonly params: Record<string, Tensor>;

@@ -6,6 +6,7 @@ import { PRODUCTS, type Products, type Target, type TargetAnswer, type TargetReq
 import { requireOptions } from "../../trace/arguments.ts";
 import { cudaTarget } from "./target.ts";
 
+/** Options of {@link cuda}. */
 export interface CudaTargetOptions {
   /**
    * What large products of f32 are multiplied in: `"f32"` has the bits of `native`, `"tf32"` runs on the tensor cores of GPUs of
@@ -19,6 +20,18 @@ export interface CudaTargetOptions {
  * on the device until they are read.
  *
  * @throws TargetUnsupported where there is no device, no driver or no compiler
+ *
+ * @example
+ * import { TidemarkError } from "tidemark";
+ * import { cuda } from "tidemark/node";
+ *
+ * try {
+ *   const target = cuda();
+ *   console.log(target.description.name);
+ * } catch (error) {
+ *   // Without a device or its driver.
+ *   if (!(error instanceof TidemarkError)) throw error;
+ * }
  */
 export function cuda(options: CudaTargetOptions = {}): Target {
   requireOptions("cuda", options, { products: "a text" });

@@ -46,13 +46,15 @@ export interface Compiler {
   /** Compiler, its version, flags and processor: everything a compiled file depends on besides its text. */
   readonly identity: string;
   readonly flags: readonly string[];
+  /** Linked with, besides those of every program. */
+  readonly libraries?: readonly string[];
   /** 32-bit lanes of the widest register. */
   readonly lanes: 4 | 8 | 16;
   readonly fma: boolean;
 }
 
 /** The file of a command in PATH. */
-function commandPath(command: string, folders: string): string | null {
+export function commandPath(command: string, folders: string): string | null {
   for (const folder of isAbsolute(command) ? ["/"] : folders.split(delimiter).filter(isAbsolute)) {
     const path = join(folder, command);
     try {
@@ -66,7 +68,8 @@ function commandPath(command: string, folders: string): string | null {
   return null;
 }
 
-function run(command: string, args: readonly string[], input = ""): string | null {
+/** What a command prints, or null where it fails. */
+export function run(command: string, args: readonly string[], input = ""): string | null {
   const limits = { maxBuffer: 2 ** 24, timeout: LONGEST_ANSWER_MS };
   const { status, stdout } = spawnSync(command, args, { input, encoding: "utf8", ...limits });
   return status === 0 ? stdout : null;
@@ -167,7 +170,7 @@ export function compilerFor(compiler: Compiler, machine: string, lanes: Compiler
   return { ...compiler, flags, lanes, fma: false, identity: digest(compiler.identity, flags.join(" ")) };
 }
 
-type Run = Pick<Compiler, "command" | "flags">;
+type Run = Pick<Compiler, "command" | "flags" | "libraries">;
 
 /** How much time a compiler takes for code: `rare` code hardly takes time when it runs. */
 export type Level = "full" | "rare";
@@ -237,8 +240,8 @@ export function buildLinkedLater(compiler: Run, build: LinkedBuild): Promise<boo
 }
 
 /** How text becomes a shared object at a path; temporary files of the compiler lie next to it. */
-const runOf = ({ flags }: Run, path: string) => ({
-  args: [...flags, "-x", "c", "-", "-o", path, ...LIBRARIES],
+const runOf = ({ flags, libraries = [] }: Run, path: string) => ({
+  args: [...flags, "-x", "c", "-", "-o", path, ...LIBRARIES, ...libraries],
   env: environment(path),
 });
 

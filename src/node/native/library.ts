@@ -56,6 +56,8 @@ export interface Library {
   readonly arena: (address: bigint, bytes: number) => void;
   /** For programs with copies to a file. */
   readonly spill: SpillLibrary | null;
+  /** For programs with collectives: takes the functions that exchange, and the numbers of the program's groups. */
+  readonly exchanges: ((functions: bigint, numbers: Int32Array) => void) | null;
 }
 
 /** Each gives an error number of the system, or 0 (codegen/native/spill.ts). */
@@ -66,7 +68,7 @@ export interface SpillLibrary {
   readonly reserve: (file: number, bytes: number) => number;
 }
 
-type Functions = ReturnType<Koffi["load"]>;
+export type Functions = ReturnType<Koffi["load"]>;
 
 const spillLibrary = (file: Functions): SpillLibrary => ({
   open: file.func("tidemark_spill_open", "int", ["void *", "int", "double"]) as SpillLibrary["open"],
@@ -75,21 +77,25 @@ const spillLibrary = (file: Functions): SpillLibrary => ({
   reserve: file.func("tidemark_spill_reserve", "int", ["int", "uint64_t"]) as SpillLibrary["reserve"],
 });
 
-function tryLoad(
-  path: string,
-  { koffi, stepwise, hasFile = false }: Omit<LibraryRequest, "text" | "compiler">,
-): Library | null {
+/** The functions of a program's file; throws where it lacks one. */
+const programLibrary =
+  ({ stepwise, hasFile = false, hasExchanges = false }: Omit<LibraryRequest, "text" | "compiler" | "koffi">) =>
+  (file: Functions, path: string): Library => ({
+    bytes: statSync(path).size,
+    open: file.func("tidemark_open", "void *", []) as Library["open"],
+    run: file.func("tidemark_run", "void", ["void *", "void *"]) as Library["run"],
+    step: stepwise ? (file.func("tidemark_step", "void", ["void *", "void *", "int"]) as Library["step"]) : null,
+    close: file.func("tidemark_close", "void", ["void *"]) as Library["close"],
+    arena: file.func("tidemark_arena", "void", ["void *", "size_t"]) as Library["arena"],
+    spill: hasFile ? spillLibrary(file) : null,
+    exchanges: hasExchanges
+      ? (file.func("tidemark_mpi_open", "void", ["void *", "void *"]) as Library["exchanges"])
+      : null,
+  });
+
+function tryLoad<T>(path: string, { koffi, bind }: ObjectRequest<T>): T | null {
   try {
-    const file = koffi.load(path);
-    return {
-      bytes: statSync(path).size,
-      open: file.func("tidemark_open", "void *", []) as Library["open"],
-      run: file.func("tidemark_run", "void", ["void *", "void *"]) as Library["run"],
-      step: stepwise ? (file.func("tidemark_step", "void", ["void *", "void *", "int"]) as Library["step"]) : null,
-      close: file.func("tidemark_close", "void", ["void *"]) as Library["close"],
-      arena: file.func("tidemark_arena", "void", ["void *", "size_t"]) as Library["arena"],
-      spill: hasFile ? spillLibrary(file) : null,
-    };
+    return bind(koffi.load(path), path);
   } catch {
     return null;
   }
@@ -153,7 +159,7 @@ function compileInto(folder: SealedFolder, name: string, compiler: Compiler, tex
 }
 
 /** A library compiled into a folder, or why the folder cannot be used. Throws if the fault is not the folder's. */
-function compiledIn(folder: SealedFolder, name: string, request: LibraryRequest) {
+function compiledIn<T>(folder: SealedFolder, name: string, request: ObjectRequest<T>): T | string {
   try {
     const path = compileInto(folder, name, request.compiler, request.text);
     return tryLoad(path, request) ?? `${folder.path}: nothing can be loaded from it (mounted noexec?)`;
@@ -164,19 +170,31 @@ function compiledIn(folder: SealedFolder, name: string, request: LibraryRequest)
   }
 }
 
-/** A program to compile and load. */
-export interface LibraryRequest {
+/** A text to compile and load, and what is made of the file. */
+interface ObjectRequest<T> {
   readonly koffi: Koffi;
   readonly compiler: Compiler;
   readonly text: string;
+  /** Throws where the file cannot be used. */
+  readonly bind: (file: Functions, path: string) => T;
+}
+
+/** A program to compile and load. */
+export interface LibraryRequest extends Omit<ObjectRequest<Library>, "bind"> {
   /** Whether its steps can be run one by one. */
   readonly stepwise: boolean;
   /** Whether it has copies to a file; default: none. */
   readonly hasFile?: boolean;
+  /** Whether it has collectives; default: none. */
+  readonly hasExchanges?: boolean;
 }
 
-/** The library for a text, from the cache or compiled. */
-export function libraryFor(request: LibraryRequest): Library {
+/** The library of a program, from the cache or compiled. */
+export const libraryFor = (request: LibraryRequest): Library =>
+  objectFor({ ...request, bind: programLibrary(request) });
+
+/** What is made of the shared object of a text, from the cache or compiled. */
+export function objectFor<T>(request: ObjectRequest<T>): T {
   const name = nameOf(request);
   const problems: string[] = [];
   for (const folderOf of [persistentFolder, transientFolder]) {
@@ -186,9 +204,9 @@ export function libraryFor(request: LibraryRequest): Library {
       continue;
     }
     const path = sealedPath(folder, name);
-    const library = (path && tryLoad(path, request)) ?? compiledIn(folder, name, request);
-    if (typeof library !== "string") return library;
-    problems.push(library);
+    const object = (path === null ? null : tryLoad(path, request)) ?? compiledIn(folder, name, request);
+    if (typeof object !== "string") return object;
+    problems.push(object);
   }
   throw new TidemarkError("TargetUnsupported", `there is no folder for compiled programs: ${problems.join("; ")}`, {
     help: "set TIDEMARK_CACHE to a private writable folder, or use the target wasm",

@@ -7,6 +7,7 @@ import { TidemarkError } from "../../base/errors.ts";
 import { invariant } from "../../base/invariant.ts";
 import type { WinogradUse } from "../../codegen/cpu/winograd-choice.ts";
 import { nativeDescription } from "../../codegen/native/description.ts";
+import { exchangePlaces, groupsIn } from "../../codegen/native/exchange.ts";
 import type { NativeEmitOptions } from "../../codegen/native/options.ts";
 import { emitNativeProgram, type NativeSource } from "../../codegen/native/program.ts";
 import { isTransfer, type PlacedProgram } from "../../codegen/placed.ts";
@@ -20,10 +21,19 @@ import {
 } from "../../runtime/device.ts";
 import { HostMemory } from "../../runtime/host-memory.ts";
 import { arenaSpace, type TargetDescription } from "../../target/description.ts";
+import { communicatorOf, type RankProgram } from "../mpi/communicator.ts";
 import { SpillFile } from "../spill-file.ts";
+import { fileOf, type HasFile, holdFile, type SpillStore, storeOf } from "../spill-store.ts";
 import { persistentFolder } from "./cache.ts";
 import { type Compiler, systemCompiler } from "./compiler.ts";
-import { foreignFunctions, libraryFor, loadProblem, prepareLibrary, type SpillLibrary } from "./library.ts";
+import {
+  foreignFunctions,
+  type LibraryRequest,
+  libraryFor,
+  loadProblem,
+  prepareLibrary,
+  type SpillLibrary,
+} from "./library.ts";
 
 type Koffi = Exclude<ReturnType<typeof foreignFunctions>, string>;
 
@@ -53,7 +63,7 @@ interface Resizable {
 }
 
 /** Memory of the process. With a limit it grows in place; without one, or if the limit cannot be reserved, it moves. */
-class NativeMemory extends HostMemory {
+class NativeMemory extends HostMemory implements HasFile {
   readonly #koffi: Koffi;
   /** Bytes; arenas start at a multiple, as the plan's offsets do. */
   readonly #alignment: number;
@@ -62,8 +72,8 @@ class NativeMemory extends HostMemory {
   #bytes = 0;
   /** Of the arena's first byte. */
   address = 0n;
-  /** Where values of its programs wait; there while one of them may run. */
   file: SpillFile | null = null;
+  store: SpillStore | null = null;
 
   constructor(koffi: Koffi, alignment: number, most = 0) {
     super();
@@ -129,7 +139,7 @@ interface Toolchain {
 }
 
 /** Where a program's arena lies in its memory, and the bytes of its file. */
-interface Extent {
+interface Extent extends RankProgram {
   readonly base: number;
   readonly height: number;
   readonly fileBytes?: number;
@@ -142,7 +152,13 @@ function load(tools: Toolchain, program: CProgram, placed: PlacedProgram, how: L
   return loadSource(tools, { ...program, options }, source, { ...how, ...extentOf(placed) });
 }
 
-const extentOf = ({ base, plan, kernels }: PlacedProgram): Extent => ({
+const extentOf = (placed: PlacedProgram): Extent => ({
+  name: placed.plan.program.name,
+  places: exchangePlaces(placed),
+  ...memoryOf(placed),
+});
+
+const memoryOf = ({ base, plan, kernels }: PlacedProgram): Pick<Extent, "base" | "height" | "fileBytes"> => ({
   base,
   height: plan.height,
   fileBytes: kernels.some(isTransfer) ? (plan.others[0]?.height ?? 0) : 0,
@@ -151,19 +167,30 @@ const extentOf = ({ base, plan, kernels }: PlacedProgram): Extent => ({
 /** Loads code that was generated elsewhere, once it is compiled beside this thread. */
 async function loadLater(tools: Toolchain, program: CProgram, code: ProgramCode, how: LoadOptions & Extent) {
   const text = Buffer.from(code.bytes).toString("utf8");
-  await prepareLibrary({ compiler: tools.compiler, text });
+  // with other processes, one compiles for all of a machine
+  if (groupsIn(text).length === 0) await prepareLibrary({ compiler: tools.compiler, text });
   return loadSource(tools, program, { text, functions: code.functions }, how);
 }
 
 function loadSource(
   { koffi, compiler }: Toolchain,
-  program: CProgram,
+  target: CProgram,
   { text, functions }: Pick<NativeSource, "text" | "functions">,
-  { stepwise, spill, base, height, fileBytes = 0, memory = memoryFor(program, koffi) }: LoadOptions & Extent,
+  {
+    name,
+    places,
+    stepwise,
+    spill,
+    base,
+    height,
+    fileBytes = 0,
+    memory = memoryFor(target, koffi),
+  }: LoadOptions & Extent,
 ): Machine {
-  const { options } = program;
+  const { options } = target;
   invariant(memory instanceof NativeMemory, () => "a memory of another target");
-  const library = libraryFor({ koffi, compiler, text, stepwise, hasFile: fileBytes > 0 });
+  const request = { koffi, compiler, text, stepwise, hasFile: fileBytes > 0 };
+  const { library, enter } = loadedLibrary({ name, places }, request);
   memory.reserve(base + height);
   library.arena(memory.address + BigInt(base), height);
   const team = library.open();
@@ -186,24 +213,44 @@ function loadSource(
     kernelFunctions: functions,
     memory,
     run() {
+      enter();
       run(team, memory.address);
       file?.check();
     },
     step(i) {
+      enter();
       step?.(team, memory.address, i);
       file?.check();
     },
     close,
     ...(file ? { spillBytes: () => file.bytes } : {}),
+    get file() {
+      return file?.store() ?? null;
+    },
   };
   if (hasThreads) abandoned.register(machine, close);
   return machine;
+}
+
+/** A library, joined with the other processes that run the program; `enter` says that it runs from now on. */
+function loadedLibrary(program: RankProgram, request: LibraryRequest) {
+  const groups = groupsIn(request.text);
+  if (groups.length === 0) return { library: libraryFor(request), enter: () => undefined };
+  const processes = communicatorOf(program.name, groups);
+  const enter = (): void => processes.enter(program);
+  enter();
+  const numbers = processes.join(program, request.text, groups);
+  const library = processes.inTurn(groups, () => libraryFor({ ...request, hasExchanges: true }));
+  library.exchanges?.(processes.functions, numbers);
+  return { library, enter };
 }
 
 interface OpenFile {
   readonly bytes: number;
   /** Throws what went wrong in the last run. */
   check(): void;
+  /** For what persists in it. */
+  store(): SpillStore;
   close(): void;
 }
 
@@ -214,14 +261,11 @@ function openFile(
   memory: NativeMemory,
   { spill, fileBytes }: Pick<LoadOptions, "spill"> & { readonly fileBytes: number },
 ): OpenFile {
-  invariant(spill, () => "a program with copies to a file, and no folder");
-  const file = memory.file ?? new SpillFile(spill.to, library.reserve);
-  file.reserve(fileBytes);
-  memory.file = file;
-  const release = file.hold(() => {
-    memory.file = null;
-  });
-  const problem = library.open(team, file.descriptor, spill.limit ?? 0);
+  const folder = spill?.to;
+  invariant(typeof folder === "string", () => "a program with copies to a file, and no folder");
+  const file = fileOf(memory, fileBytes, () => new SpillFile(folder, library.reserve));
+  const release = holdFile(memory, file);
+  const problem = library.open(team, file.descriptor, spill?.limit ?? 0);
   if (problem !== 0) {
     release();
     throw file.failure("a thread for its copies cannot be started", problem);
@@ -234,6 +278,7 @@ function openFile(
       const error = library.error(team);
       if (error !== 0) throw file.failure("cannot be read or written any more", error);
     },
+    store: () => storeOf(memory, file),
     close() {
       library.close(team);
       release();
@@ -270,7 +315,8 @@ export function cTarget(
     spills: program.spills ?? false,
     note: typeof folder === "string" ? `compiled programs are not cached: ${folder}` : null,
     load: (placed, how) => load(tools, program, placed, how),
-    loadCode: (code, height, how) => loadLater(tools, program, code, { ...how, base: 0, height }),
+    loadCode: (code, height, how) =>
+      loadLater(tools, program, code, { ...how, name: "a program", places: [], base: 0, height }),
     allocate: (most) => memoryFor(program, tools.koffi, most),
   };
 }

@@ -6,14 +6,16 @@
 import { at } from "../../base/invariant.ts";
 import type { Node } from "../../ir/graph.ts";
 import { byteLength } from "../../ir/type.ts";
-import { type CostModel, msOf, NO_WORK, type Work } from "../../target/work.ts";
+import { type CostModel, msOf, NO_WORK, networkMs, type Work } from "../../target/work.ts";
 import type { Plan } from "../problem.ts";
 import type { PlanStep } from "../program.ts";
-import { CopyClock, copyMs } from "./queues.ts";
+import { CopyClock, copyMs, isStart, isWait } from "./queues.ts";
 
 /** Costs of nodes on a target. */
 export interface NodeCosts {
   readonly rates: CostModel;
+  /** Whether nothing else happens during a copy between memory spaces; default: queue 0 goes on. */
+  readonly copiesBlock?: boolean | undefined;
   /** Equal keys mean equal costs. */
   readonly key: string;
   /**
@@ -44,10 +46,15 @@ export function controlRuns({
 const movedMs = (bytes: number, { rates }: NodeCosts): number =>
   msOf({ ...NO_WORK, bytes: 2 * bytes, calls: 1 }, rates);
 
-/** Milliseconds of a step on queue 0; none for renamings and copies between spaces. */
+/** Milliseconds of what a step starts on another queue. */
+export function queuedMs({ node, copy }: PlanStep, costs: NodeCosts): number {
+  return copy ? copyMs(copy, costs.rates) : networkMs(costs.workOf(node), costs.rates);
+}
+
+/** Milliseconds of a step on queue 0; none for renamings, copies between spaces and collectives in flight. */
 export function stepMs(plan: Plan, step: PlanStep, costs: NodeCosts): number {
-  const { node, alias, writes, bodies, copy } = step;
-  if (alias || copy) return 0;
+  const { node, alias, writes, bodies, copy, exchange } = step;
+  if (alias || copy || exchange) return 0;
   const control = bodies && controlRuns(node);
   if (control) {
     // Counted per iteration: the data of one iteration may fit the caches when that of all iterations does not.
@@ -66,9 +73,9 @@ export function planMs(plan: Plan, costs: NodeCosts): number {
   for (const param of params) if (!persistent.has(param)) ms += movedMs(byteLength(param.type), costs);
   const clock = new CopyClock();
   for (const step of steps) {
-    const { copy } = step;
-    if (copy?.kind === "wait") ms = clock.wait(copy, ms);
-    else if (copy) clock.start(step, ms, copyMs(copy, costs.rates));
+    if (isWait(step)) ms = clock.wait(step, ms);
+    else if (step.copy && costs.copiesBlock) ms += queuedMs(step, costs);
+    else if (isStart(step)) clock.start(step, ms, queuedMs(step, costs));
     else ms += stepMs(plan, step, costs);
   }
   for (const { to } of plan.copies) ms += movedMs(at(plan.problem.buffers, to).bytes, costs);

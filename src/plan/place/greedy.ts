@@ -23,6 +23,7 @@ import { PLACEMENT_ORDERS } from "./orders.ts";
 import { cover } from "./sections.ts";
 import { TimeWindowIndex } from "./windows.ts";
 
+/** Offsets of all buffers, and the arena that they need. */
 export interface Placement {
   readonly offsets: readonly number[];
   readonly height: number;
@@ -73,7 +74,16 @@ export function placeGreedily(
   return best;
 }
 
-/** All greedy strategies for a problem: every order with every fit. */
+/**
+ * All greedy strategies for a problem: every order with every fit.
+ *
+ * @example
+ * import { greedyStrategies, parseCsv } from "tidemark/plan";
+ *
+ * const text = "id,lower,upper,size\na,0,2,64\nb,1,3,64";
+ * const { problem } = parseCsv(text);
+ * console.log(greedyStrategies(problem).length > 5); // → true
+ */
 export function greedyStrategies(problem: Problem): readonly Strategy[] {
   const placer = new GreedyPlacer(problem);
   return PLACEMENT_ORDERS.flatMap((order) => {

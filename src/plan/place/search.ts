@@ -24,6 +24,7 @@ import { type Random, randomFrom } from "./random.ts";
 import { Repair } from "./repair.ts";
 import { compactDown, fixedTop, heightOfItems, offsetsOf, type Sections, sectionsOf } from "./sections.ts";
 
+/** Options of {@link searchPlacement}. */
 export interface SearchOptions {
   /** A lower bound of the height. */
   readonly targetBytes: number;
@@ -41,6 +42,7 @@ export interface SearchOptions {
   readonly params?: Partial<SearchParams>;
 }
 
+/** The placement that {@link searchPlacement} found. */
 export interface SearchResult extends Placement {
   /** No placement is lower. */
   readonly proven: boolean;
@@ -68,7 +70,16 @@ const EXACT_SHARE = 12;
  */
 const FIRST_RUNS = 12;
 
-/** The lowest placement within the limits. */
+/**
+ * The lowest placement within the limits.
+ *
+ * @example
+ * import { boundOf, parseCsv, searchPlacement } from "tidemark/plan";
+ *
+ * const text = "id,lower,upper,size\na,0,2,64\nb,1,3,64";
+ * const { problem } = parseCsv(text);
+ * console.log(searchPlacement(problem, { targetBytes: boundOf(problem).bytes }).height); // → 128
+ */
 export function searchPlacement(problem: Problem, options: SearchOptions): SearchResult {
   const deadline = performance.now() + (options.timeoutMs ?? Number.POSITIVE_INFINITY);
   const isLimited = deadline < Number.POSITIVE_INFINITY;

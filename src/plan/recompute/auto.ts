@@ -15,6 +15,7 @@ export interface AutoOptions extends SearchOptions {
   readonly portfolio?: readonly Member[] | undefined;
 }
 
+/** What a strategy of recomputation found. */
 export interface Answer {
   readonly feasible: boolean;
   /** The plan; where none fits, the operations in their order. */

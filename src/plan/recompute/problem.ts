@@ -15,6 +15,7 @@
 import { TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
 
+/** An operation of a {@link RecomputeProblem}. */
 export interface RecomputeOp {
   /** Its name in the graph's file; printed in sequences. */
   readonly id: number | string;
@@ -33,6 +34,7 @@ export interface RecomputeOp {
   readonly scope?: string | undefined;
 }
 
+/** Operations with costs, values with bytes: what strategies of recomputation see of a program. */
 export interface RecomputeProblem {
   readonly name: string;
   readonly ops: readonly RecomputeOp[];
@@ -47,7 +49,16 @@ export interface RecomputeProblem {
 /** Indices of `RecomputeProblem.ops` in the order they run. */
 export type Sequence = readonly number[];
 
-/** Every operation once. */
+/**
+ * Every operation once.
+ *
+ * @example
+ * import { baseSequence, readGraph } from "tidemark/plan";
+ *
+ * const nodes = [0, 1].map((id) => ({ id, cost_cpu: 1, cost_ram: 1 }));
+ * const problem = readGraph(JSON.stringify({ graph: {}, nodes, links: [{ source: 0, target: 1 }] }));
+ * console.log(baseSequence(problem)); // → [0, 1]
+ */
 export function baseSequence(problem: RecomputeProblem): Sequence {
   return problem.ops.map((_, index) => index);
 }
@@ -56,7 +67,16 @@ export function baseCost(problem: RecomputeProblem): number {
   return problem.ops.reduce((sum, { cost }) => sum + cost, 0);
 }
 
-/** Bytes that the operation with the largest operands needs; no order and no recomputation goes lower. */
+/**
+ * Bytes that the operation with the largest operands needs; no order and no recomputation goes lower.
+ *
+ * @example
+ * import { leastBytes, readGraph } from "tidemark/plan";
+ *
+ * const nodes = [0, 1].map((id) => ({ id, cost_cpu: 1, cost_ram: 1 }));
+ * const problem = readGraph(JSON.stringify({ graph: {}, nodes, links: [{ source: 0, target: 1 }] }));
+ * console.log(leastBytes(problem)); // → 2
+ */
 export function leastBytes(problem: RecomputeProblem): number {
   return Math.max(
     0,
@@ -74,7 +94,16 @@ function refuse(problem: RecomputeProblem, summary: string, help = ORDER): never
   throw new TidemarkError("InvalidGraph", `${problem.name}: ${summary}`, { help });
 }
 
-/** Refuses a problem whose order is not an order, or whose numbers are none. */
+/**
+ * Refuses a problem whose order is not an order, or whose numbers are none.
+ *
+ * @example
+ * import { checkProblem, readGraph } from "tidemark/plan";
+ *
+ * const nodes = [0, 1].map((id) => ({ id, cost_cpu: 1, cost_ram: 1 }));
+ * const problem = readGraph(JSON.stringify({ graph: {}, nodes, links: [{ source: 0, target: 1 }] }));
+ * console.log(checkProblem(problem) === problem); // → true
+ */
 export function checkProblem(problem: RecomputeProblem): RecomputeProblem {
   const producer = new Map<number, number>();
   problem.ops.forEach((op, index) => {

@@ -143,7 +143,14 @@ function fromTrace(json: Json): RecomputeProblem {
   return { name: String(json.name ?? "trace"), ops, bytes, results, pinnedBytes };
 }
 
-/** Reads either kind; the order of first executions is `graph.order`, else the file's, made topological. */
+/**
+ * Reads either kind; the order of first executions is `graph.order`, else the file's, made topological.
+ *
+ * @example
+ * import { readGraph } from "tidemark/plan";
+ *
+ * console.log(readGraph(JSON.stringify({ graph: {}, nodes: [{ id: 0, cost_cpu: 1, cost_ram: 1 }], links: [] })).ops.length); // → 1
+ */
 export function readGraph(text: string): RecomputeProblem {
   let json: unknown;
   try {

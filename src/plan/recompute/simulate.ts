@@ -8,6 +8,7 @@
 import { at } from "../../base/invariant.ts";
 import type { RecomputeProblem, Sequence } from "./problem.ts";
 
+/** What a sequence costs, as {@link simulate} counts it. */
 export interface Simulation {
   readonly peakBytes: number;
   /** The step of the sequence at which the peak is reached first. */
@@ -32,7 +33,16 @@ function deaths(problem: RecomputeProblem, sequence: Sequence): readonly (readon
   return dies;
 }
 
-/** Runs `sequence`; `problem` is taken as checked. */
+/**
+ * Runs `sequence`; `problem` is taken as checked.
+ *
+ * @example
+ * import { baseSequence, readGraph, simulate } from "tidemark/plan";
+ *
+ * const nodes = [0, 1].map((id) => ({ id, cost_cpu: 1, cost_ram: 1 }));
+ * const problem = readGraph(JSON.stringify({ graph: {}, nodes, links: [{ source: 0, target: 1 }] }));
+ * console.log(simulate(problem, baseSequence(problem)).peakBytes); // → 2
+ */
 export function simulate(problem: RecomputeProblem, sequence: Sequence): Simulation {
   const violations: string[] = [];
   const dies = deaths(problem, sequence);

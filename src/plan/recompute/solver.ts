@@ -6,6 +6,7 @@ import type { Candidate, FamilyOptions, Realise } from "../budget/budget-levels.
 import type { PlanFamily } from "../budget/family.ts";
 import type { RecomputeProblem } from "./problem.ts";
 
+/** The answer of a solver of integer programs. */
 export interface SolverAnswer {
   /** `optimal`: proven; `feasible`: stopped with an answer; `infeasible`: proven that there is none; `unknown`: stopped. */
   readonly status: "optimal" | "feasible" | "infeasible" | "unknown";
@@ -15,6 +16,7 @@ export interface SolverAnswer {
   readonly value: (name: string) => number;
 }
 
+/** Limits of a solver of integer programs. */
 export interface SolverLimits {
   readonly seconds: number;
   /** Relative gap at which an answer is good enough. */

@@ -135,7 +135,14 @@ export const auto: Strategy = {
   look: { colour: 1, mark: "circle", line: "bold" },
 };
 
-/** All that need no solver. */
+/**
+ * All that need no solver.
+ *
+ * @example
+ * import { PLAIN_STRATEGIES } from "tidemark/plan";
+ *
+ * console.log(PLAIN_STRATEGIES.map(({ name }) => name).slice(0, 3)); // → [store-all, recompute-all, every-k]
+ */
 export const PLAIN_STRATEGIES: readonly Strategy[] = [
   storeAll,
   recomputeAll,
@@ -192,7 +199,17 @@ export function graphStrategy(name: string, all: readonly Strategy[] = PLAIN_STR
   throw new TidemarkError("InvalidArgument", summary, { help: `strategies are ${names.join(", ")}` });
 }
 
-/** Plans `problem` within `budget` bytes by a strategy, or by the strategy of that name. */
+/**
+ * Plans `problem` within `budget` bytes by a strategy, or by the strategy of that name.
+ *
+ * @example
+ * import { planRecompute, readGraph } from "tidemark/plan";
+ *
+ * const nodes = [0, 1].map((id) => ({ id, cost_cpu: 1, cost_ram: 1 }));
+ * const problem = readGraph(JSON.stringify({ graph: {}, nodes, links: [{ source: 0, target: 1 }] }));
+ * const { feasible, sequence } = planRecompute(problem, 2);
+ * console.log(feasible, sequence); // → true [0, 1]
+ */
 export function planRecompute(
   problem: RecomputeProblem,
   budget: number,

@@ -20,8 +20,10 @@ export const STRATEGY_NAMES = [
   "auto",
 ] as const;
 
+/** Names of strategies. */
 export type StrategyName = (typeof STRATEGY_NAMES)[number];
 
+/** Options of {@link planRecompute}. */
 export interface RecomputeOptions extends AutoOptions {
   /** The unit of segments; default: operations. */
   readonly segments?: Level | undefined;
@@ -44,6 +46,7 @@ export interface StrategyLook {
   readonly line: "bold" | "thin" | "dashed" | "none";
 }
 
+/** A method that chooses what to recompute. */
 export interface Strategy {
   readonly name: StrategyName;
   /** Makes plans for a number of bytes; the others are rules that do not know it. */

@@ -2,7 +2,7 @@
  * @file A worker as asynchronous functions. A call may have a time limit: a worker that is still busy then is
  * terminated, and the next call starts a new one.
  */
-import type { Answer, Call, CallName, Calls, Said, Told } from "../protocol.ts";
+import type { Answer, Calls, Told } from "../protocol.ts";
 
 /** Why a call has no answer: it timed out, or the page terminated the worker. */
 const [TOO_LONG, ENDED] = ["too long", "ended"] as const;
@@ -12,17 +12,28 @@ interface Waiting {
   reject(why: string): void;
 }
 
-export interface Client {
-  call<K extends CallName>(name: K, ...args: Parameters<Calls[K]>): Promise<ReturnType<Calls[K]>>;
+type Given<C, K extends keyof C> = C[K] extends (...args: infer A) => unknown ? A : never;
+type Result<C, K extends keyof C> = C[K] extends (...args: never[]) => infer R ? R : never;
+
+/** Of a worker with these calls. */
+export interface Client<C = Calls> {
+  call<K extends keyof C>(name: K, ...args: Given<C, K>): Promise<Result<C, K>>;
   /** The same with a limit in milliseconds; rejects after it. */
-  callWithin<K extends CallName>(ms: number, name: K, ...args: Parameters<Calls[K]>): Promise<ReturnType<Calls[K]>>;
+  callWithin<K extends keyof C>(ms: number, name: K, ...args: Given<C, K>): Promise<Result<C, K>>;
   /** Starts the worker before the first call. */
   start(): void;
   /** Terminates the worker; pending calls are rejected. */
   end(): void;
 }
 
-export function createClient(heard: (told: Told) => void = () => {}): Client {
+/** The worker that is served beside the page. */
+export const servedWorker = (): Worker => new Worker(new URL("worker.js", document.baseURI), { name: "tidemark" });
+
+/** @param start makes a worker that answers these calls */
+export function createClient<C = Calls, T extends object = Told>(
+  heard: (told: T) => void = () => {},
+  start: () => Worker = servedWorker,
+): Client<C> {
   let worker: Worker | null = null;
   let calls = 0;
   const waiting = new Map<number, Waiting>();
@@ -39,10 +50,10 @@ export function createClient(heard: (told: Told) => void = () => {}): Client {
   };
   const started = (): Worker => {
     if (worker) return worker;
-    worker = new Worker(new URL("worker.js", document.baseURI), { name: "tidemark" });
-    worker.addEventListener("message", ({ data }: MessageEvent<Said>) => {
-      if ("told" in data) heard(data);
-      else answered(data);
+    worker = start();
+    worker.addEventListener("message", ({ data }: MessageEvent<Answer | T>) => {
+      if ("told" in data) heard(data as T);
+      else answered(data as Answer);
     });
     worker.addEventListener("error", (event) => {
       drop(event.message || "the worker did not start");
@@ -54,13 +65,13 @@ export function createClient(heard: (told: Told) => void = () => {}): Client {
     worker = null;
     drop(ENDED);
   };
-  const call: Client["call"] = (name, ...args) =>
+  const call: Client<C>["call"] = (name, ...args) =>
     new Promise((resolve, reject) => {
-      const said: Call = { id: calls++, name, args };
+      const said = { id: calls++, name, args };
       waiting.set(said.id, { resolve, reject });
       started().postMessage(said);
     });
-  const callWithin: Client["callWithin"] = (ms, name, ...args) =>
+  const callWithin: Client<C>["callWithin"] = (ms, name, ...args) =>
     new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         reject(TOO_LONG);

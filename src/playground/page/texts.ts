@@ -11,7 +11,7 @@
 import type { PlanReply, ViewCurve } from "../../view/data.ts";
 import { type Complaint, isComplaint } from "../complaint.ts";
 import type { Sight } from "../study.ts";
-import { type Client, createClient } from "./client.ts";
+import { type Client, createClient, servedWorker } from "./client.ts";
 
 /** Time limits of a text's run and of planning. */
 const [RUN_LIMIT_MS, PLAN_LIMIT_MS] = [3000, 30000] as const;
@@ -26,12 +26,12 @@ interface Reader {
   wasEndless(): boolean;
 }
 
-function createReader(curve: (from: Reader, curve: ViewCurve) => void): Reader {
+function createReader(curve: (from: Reader, curve: ViewCurve) => void, start: () => Worker): Reader {
   let [timer, endless] = [0, false];
   const client = createClient((said) => {
     if (said.told === "ran") clearTimeout(timer);
     if (said.told === "curve") curve(reader, said.curve);
-  });
+  }, start);
   const reader: Reader = {
     client,
     limit() {
@@ -55,14 +55,17 @@ export interface Texts {
   story(asks: string, value: number): Promise<readonly string[]>;
 }
 
-/** @param curve called when the shown text's curve has new points */
-export function createTexts(curve: (curve: ViewCurve) => void): Texts {
+/**
+ * @param curve called when the shown text's curve has new points
+ * @param start makes a worker that studies texts
+ */
+export function createTexts(curve: (curve: ViewCurve) => void, start: () => Worker = servedWorker): Texts {
   const heard = (from: Reader, points: ViewCurve): void => {
     if (from === good) curve(points);
   };
   let good: Reader | null = null;
   let trial: Reader | null = null;
-  let spare: Reader | null = createReader(heard);
+  let spare: Reader | null = createReader(heard, start);
   const drop = (): void => {
     trial?.client.end();
     trial = null;
@@ -73,14 +76,14 @@ export function createTexts(curve: (curve: ViewCurve) => void): Texts {
     drop,
     async look(text) {
       drop();
-      const mine = spare ?? createReader(heard);
+      const mine = spare ?? createReader(heard, start);
       [spare, trial] = [null, mine];
       mine.limit();
       const sight = await mine.client
         .callWithin(PLAN_LIMIT_MS, "study", text)
         .catch((why: unknown): Complaint => ({ line: null, message: mine.wasEndless() ? ENDLESS : `no plan: ${why}` }));
       // Not earlier: starting a worker slows down the active one.
-      spare ??= createReader(heard);
+      spare ??= createReader(heard, start);
       if (trial !== mine) return null;
       trial = null;
       if (isComplaint(sight)) mine.client.end();

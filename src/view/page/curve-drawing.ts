@@ -117,7 +117,7 @@ function planMarks(curve: ViewCurve, { x, y, slow }: Scales): readonly Element[]
     ),
     ...[...plans].reverse().map((plan) => {
       const { look, strategies, isBest, predictedMs } = plan;
-      const place = { transform: `translate(${at(plan)})`, class: "point", "data-names": strategies.join(" ") };
+      const place = { transform: `translate(${at(plan)})`, class: "point", "data-names": strategies.join("|") };
       const isOut = predictedMs > slow * 1.0001;
       const arrow = isOut ? svg("path", { d: "M-4 -6L0 -11L4 -6", class: `mark c${look.colour}` }) : null;
       return svg("g", place, svg("title", {}, planText(plan)), markOf(look, isBest), arrow);
@@ -159,7 +159,7 @@ function legendOf(curve: ViewCurve, drawing: Element): readonly HTMLElement[] {
   if (others.length === 0) return [];
   const only = (name: string | null): void => {
     for (const point of drawing.querySelectorAll("[data-names]")) {
-      const names = point.getAttribute("data-names")?.split(" ") ?? [];
+      const names = point.getAttribute("data-names")?.split("|") ?? [];
       point.classList.toggle("faint", name !== null && !names.includes(name));
     }
   };

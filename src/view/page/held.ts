@@ -36,7 +36,7 @@ export function heldTable(held: HeldAccount): HTMLElement {
     "table",
     { class: "held" },
     h("caption", {}, "when the backward pass begins, without arguments and constants"),
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, ""), ...heads)),
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "operation"), ...heads)),
     h(
       "tbody",
       {},

@@ -6,7 +6,7 @@
 import { formatBytes } from "../../base/bytes.ts";
 import { grouped } from "../../base/errors.ts";
 import type { ViewEntry } from "../data.ts";
-import { KIND_LABELS, neighbours, placeText } from "../picture.ts";
+import { KIND_LABELS, neighbours, type Picture, placeText } from "../picture.ts";
 import { RECORDED_REASONS } from "../snapshot-kinds.ts";
 import { button, type Child, h, replace } from "./dom.ts";
 import { kindColour } from "./palette.ts";
@@ -178,6 +178,21 @@ function againText(written: number | null, reader: number | undefined, size: str
 
 const percent = (part: number, whole: number): string => `${((100 * part) / Math.max(1, whole)).toFixed(1)} %`;
 
+/** Of a collective: what it is over, its bytes and queue, and its other half. */
+function exchangeFacts(
+  store: Store,
+  shown: Shown,
+  side: Selection["side"],
+  { kind, over, bytes, queue, other }: NonNullable<Picture["steps"][number]["exchange"]>,
+): [string, Child][] {
+  if (kind === "test") return [];
+  const rows: [string, Child][] = [["exchanges", `${grouped(bytes)} bytes over ${over}`]];
+  if (kind === "start") rows.push(["queue", `${queue}`]);
+  if (other !== null)
+    rows.push([kind === "start" ? "waited for by" : "started by", stepLinks(store, shown, side, [other])]);
+  return rows;
+}
+
 function facts(store: Store, shown: Shown, selection: Selection): HTMLElement {
   const { picture, readers } = shown;
   const { rect, value, side } = selection;
@@ -198,6 +213,7 @@ function facts(store: Store, shown: Shown, selection: Selection): HTMLElement {
     if (kind === "start") rows.push(["queue", `${queue}`]);
     rows.push([kind === "start" ? "waited for by" : "started by", stepLinks(store, shown, side, [other])]);
   }
+  if (step?.exchange) rows.push(...exchangeFacts(store, shown, side, step.exchange));
   if (step && step.reads.length > 0) rows.push(["reads", valueLinks(store, shown, side, step.reads)]);
   if (value !== null) rows.push(["read by", stepLinks(store, shown, side, readers[value] ?? [])]);
   if (selected && selected.over !== null) rows.push(["written over", valueLinks(store, shown, side, [selected.over])]);

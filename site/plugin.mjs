@@ -1,0 +1,120 @@
+/**
+ * @file What the site adds to typedoc: names of entry points, categories of the functions of `tidemark`, and links from the root
+ * of the site that hold wherever it is opened.
+ */
+import { readFileSync } from "node:fs";
+import { Comment, CommentTag, Converter, PageEvent, ReflectionKind } from "typedoc";
+import { CATEGORIES } from "./contents.mjs";
+import { SITE_ROOT } from "./stage.mjs";
+
+/** Paths below src/ of what defines a reflection. */
+function fileOf(reflection) {
+  const file = (reflection.sources ?? reflection.signatures?.[0]?.sources)?.[0]?.fullFileName ?? "";
+  return file.replace(/^.*\/src\//, "");
+}
+
+function setCategory(reflection, title) {
+  reflection.comment ??= new Comment();
+  reflection.comment.removeTags("@category");
+  reflection.comment.blockTags.push({
+    tag: "@category",
+    content: [{ kind: "text", text: title }],
+    skipRendering: true,
+  });
+}
+
+const IS_VALUE = ReflectionKind.Function | ReflectionKind.Variable | ReflectionKind.Class | ReflectionKind.Namespace;
+
+/** What the header of a file says of it. */
+function headerOf(file) {
+  const comment = /^\/\*\*([\s\S]*?)\*\//.exec(readFileSync(file, "utf8"))?.[1] ?? "";
+  return comment
+    .replace(/^\s*\* ?/gm, "")
+    .replace("@file", "")
+    .trim();
+}
+
+/** The reference begins with `tidemark` and has the order of the exports. */
+function sortEntries(project, names) {
+  for (const category of project.categories ?? []) {
+    if (category.title === "Reference") category.children.sort((a, b) => names.indexOf(a.name) - names.indexOf(b.name));
+  }
+}
+
+const text = (value) => ({ kind: "text", text: value });
+
+/** Puts a section behind the comment of a function. */
+function addSection(signature, tag, body) {
+  signature.comment.blockTags.push(new CommentTag(tag, [text(body)]));
+}
+
+const takesTensor = (type) => {
+  if (!type) return false;
+  if (type.type === "reference") return type.name === "Tensor" || type.name === "TensorLike";
+  return type.type === "union" && type.types.some(takesTensor);
+};
+
+/** Sections about memory and errors, computed from the example of a function (facts.ts). */
+function addFacts(declaration, factsOf) {
+  const [signature] = declaration.signatures ?? [];
+  const example = signature?.comment?.blockTags.find(({ tag }) => tag === "@example");
+  const params = (signature?.parameters ?? []).map(({ name, type }) => ({ name, isTensor: takesTensor(type) }));
+  if (!example || !params.some(({ isTensor }) => isTensor)) return false;
+  const code = example.content
+    .map((part) => part.text)
+    .join("")
+    .replace(/^```\w*\n|```\s*$/g, "");
+  if (/\bawait\b|from "(?!tidemark")/.test(code)) return false;
+  const facts = factsOf({ name: declaration.name, example: code, params });
+  if (!facts) return false;
+  if (facts.keeps !== null) {
+    const kept = facts.keeps.length > 0 ? `reads ${facts.keeps.join(", ")}` : "reads nothing of the forward pass";
+    addSection(signature, "@memory", `Its derivative ${kept}. Read off the derivative of the example.`);
+  }
+  if (facts.errors.size > 0) {
+    const rows = [...facts.errors].map(
+      ([code, message]) => `- [${code}](${SITE_ROOT}documents/Errors.html#${code.toLowerCase()}): ${inText(message)}`,
+    );
+    addSection(signature, "@errors", `Some of what arguments that do not fit are answered with:\n\n${rows.join("\n")}`);
+  }
+  return true;
+}
+
+/** A message as text of Markdown. */
+const inText = (message) => message.split("\n")[0].replace(/[\\`*_[\]<>{}@|]/g, "\\$&");
+
+/** @param {Map<string, string>} names of entry points, by the files that they are made of
+ * @param {Function} factsOf what is computed of a function */
+export function connect(app, names, factsOf) {
+  app.converter.on(Converter.EVENT_CREATE_DECLARATION, (_, reflection) => {
+    if (reflection.kind !== ReflectionKind.Module) return;
+    const file = reflection.sources?.[0]?.fullFileName ?? reflection.project.getSymbolFromReflection?.(reflection);
+    const name = names.get(String(file));
+    if (!name) return;
+    reflection.name = name;
+    reflection.comment = new Comment([{ kind: "text", text: headerOf(file) }]);
+  });
+  app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
+    for (const module of project.getReflectionsByKind(ReflectionKind.Module)) {
+      setCategory(module, "Reference");
+      for (const child of module.children ?? []) {
+        if (module.name === "tidemark" && child.kind === ReflectionKind.Function) addFacts(child, factsOf);
+        if (module.name === "tidemark" && child.kind & IS_VALUE) {
+          const category = CATEGORIES.find(([, pattern]) => pattern.test(fileOf(child)));
+          if (category) setCategory(child, category[0]);
+          else app.logger.warn(`site/contents.mjs: ${child.name} of ${fileOf(child)} is in no category`);
+        }
+      }
+    }
+  });
+  app.converter.on(Converter.EVENT_RESOLVE_END, ({ project }) => sortEntries(project, [...names.values()]), -1000);
+  app.renderer.on(PageEvent.END, (page) => {
+    const up = "../".repeat(page.url.split("/").length - 1);
+    page.contents = page.contents
+      ?.replaceAll(SITE_ROOT, up || "./")
+      // Icons are in the page (icons.js): browsers load no part of another file from a folder.
+      .replace(/href="[^"]*assets\/icons\.svg#/g, 'href="#')
+      // The index of the search is loaded when it is opened (site.js).
+      .replace(/<script async src="([^"]*)" id="tsd-search-script">/, '<script id="tsd-search-script" data-src="$1">');
+  });
+}

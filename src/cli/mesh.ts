@@ -1,0 +1,210 @@
+/**
+ * @file `bench --mesh data=4`: a built-in program on the processes that `mpirun` started. Each has its rows of the batch and all
+ * parameters; gradients are summed over all. One process with as many microbatches adds up the same sums one after the other:
+ *
+ *   4 processes       g = all_reduce(g of its rows) · 1/4
+ *   4 microbatches    g = (((g0 + g1) + g2) + g3) · 1/4
+ *
+ * With `--deterministic` the first sum has the order of the second, and both have the same bits.
+ */
+import { add, mul } from "../api/elementwise.ts";
+import { valueAndGrad } from "../api/grad.ts";
+import { slice } from "../api/shape.ts";
+import { formatBytes } from "../base/bytes.ts";
+import { grouped, TidemarkError } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
+import { communicator } from "../node/mpi/communicator.ts";
+import { launched } from "../node/mpi/launched.ts";
+import type { OptimizerState } from "../optim/optimizer.ts";
+import { allReduce, vary } from "../parallel/collectives.ts";
+import { mesh as makeMesh } from "../parallel/mesh.ts";
+import { shard } from "../parallel/shard.ts";
+import type { Plan } from "../plan/problem.ts";
+import { reportPlan } from "../plan/report.ts";
+import type { Tensor } from "../trace/tensor.ts";
+import { flatten, unflatten } from "../trace/tree.ts";
+import { type Arguments, integerOption, type OptionSpec, usageError } from "./command.ts";
+import { residentBytes } from "./memory.ts";
+import type { AnyProgram } from "./programs/built-in.ts";
+import type { ModelParts } from "./programs/program.ts";
+
+export const MESH_OPTIONS = {
+  mesh: { value: "AXES", help: "train on the processes that mpirun started: data=4 (each has a quarter of the batch)" },
+  deterministic: { help: "with --mesh: sums in the order of the ranks, whatever the library does" },
+  microbatches: {
+    value: "N",
+    help: "compute the gradient of a step from N equal parts of the batch, one after the other",
+  },
+} as const satisfies Record<string, OptionSpec>;
+
+/** The axes that programs can be split over. */
+const AXES = ["data"];
+
+export interface MeshSettings {
+  /** As it was given; null: one process. */
+  readonly mesh: string | null;
+  readonly devices: number;
+  readonly rank: number;
+  readonly microbatches: number;
+  readonly isDeterministic: boolean;
+}
+
+function axesOf(mesh: string): readonly (readonly [name: string, extent: number])[] {
+  const axes = mesh.split(",").map((part): readonly [string, number] => {
+    const [name = "", extent = ""] = part.split("=");
+    if (name === "" || !/^[1-9][0-9]*$/.test(extent)) {
+      throw usageError(`--mesh ${mesh}: ${part}`, "give axes with their extents: --mesh data=4");
+    }
+    return [name, Number(extent)];
+  });
+  const other = axes.find(([name, extent]) => !AXES.includes(name) && extent > 1);
+  if (other) {
+    const help = `split the batch instead: --mesh data=${axes.reduce((n, [, extent]) => n * extent, 1)}`;
+    throw usageError(
+      `--mesh ${mesh}: the layers of the built-in programs are not split over an axis ${other[0]}`,
+      help,
+    );
+  }
+  return axes;
+}
+
+/** What the options say; null where they say nothing of devices and microbatches. */
+export function meshSettings(args: Arguments): MeshSettings | null {
+  const mesh = args.value("mesh") ?? null;
+  const isDeterministic = args.has("deterministic");
+  if (isDeterministic && mesh === null) throw usageError("--deterministic without --mesh", "give --mesh data=N");
+  if (mesh === null && args.value("microbatches") === undefined) return null;
+  const microbatches = integerOption(args, "microbatches", 1, { least: 1 });
+  if (mesh === null) return { mesh, devices: 1, rank: 0, microbatches, isDeterministic };
+  const devices = axesOf(mesh).reduce((n, [, extent]) => n * extent, 1);
+  const started = launched() ?? { rank: 0, size: 1 };
+  if (started.size !== devices) {
+    const processes = started.size === 1 ? "one process" : `${started.size} processes`;
+    const summary = `bench: the mesh ${mesh} has ${devices} devices, and ${processes} ${started.size === 1 ? "was" : "were"} started`;
+    const help = `mpirun -n ${devices} tidemark bench … --mesh ${mesh}`;
+    throw new TidemarkError("UsageError", summary, { help });
+  }
+  return { mesh, devices, rank: started.rank, microbatches, isDeterministic };
+}
+
+/** What MPI takes of a process. */
+export interface MpiFigures {
+  readonly version: string;
+  /** Resident bytes that it took when it was begun; null if the system does not say. No plan has them. */
+  readonly startBytes: number | null;
+}
+
+/** Begins MPI where there are several processes. */
+export function beginMpi({ devices }: MeshSettings): MpiFigures | null {
+  if (devices === 1) return null;
+  const before = residentBytes();
+  const { version } = communicator("bench --mesh");
+  const after = residentBytes();
+  return { version, startBytes: before === null || after === null ? null : after - before };
+}
+
+/** The part of the figures of `bench` that is about devices. */
+export interface MeshFigures {
+  readonly axes: string | null;
+  readonly devices: number;
+  readonly deterministic: boolean;
+  readonly microbatches: number;
+  /** Collectives of a step outside of loops, how many of them are in flight beside other steps, and the bytes that they give. */
+  readonly exchanges: number;
+  readonly inFlight: number;
+  readonly exchangedBytes: number;
+  readonly mpi: MpiFigures | null;
+}
+
+export function meshFigures(settings: MeshSettings, mpi: MpiFigures | null, plan: Plan): MeshFigures {
+  const { mesh, devices, isDeterministic, microbatches } = settings;
+  const { exchanges } = reportPlan(plan);
+  return {
+    ...{ axes: mesh, devices, deterministic: isDeterministic, microbatches, mpi },
+    exchanges: exchanges.length,
+    inFlight: exchanges.filter(({ wait }) => wait !== null).length,
+    exchangedBytes: exchanges.reduce((sum, { bytes }) => sum + bytes, 0),
+  };
+}
+
+/** The same as rows of a table. */
+export function meshRows({ axes, exchanges, inFlight, exchangedBytes, mpi }: MeshFigures): readonly string[][] {
+  if (axes === null) return [];
+  const flying = `${grouped(exchanges)} collectives, ${grouped(inFlight)} in flight beside other steps; mesh ${axes}`;
+  const rows = [["exchanged", formatBytes(exchangedBytes), flying]];
+  if (mpi) rows.push(["mpi", mpi.startBytes === null ? "" : formatBytes(mpi.startBytes), `in no plan; ${mpi.version}`]);
+  return rows;
+}
+
+/** Collectives run on native code; the default elsewhere is another target. */
+export const onNative = (args: Arguments): Arguments => ({
+  ...args,
+  has: (name) => name === "target" || args.has(name),
+  value: (name) => args.value(name) ?? (name === "target" ? "native" : undefined),
+});
+
+function partsOf({ name, model }: AnyProgram, option: string): ModelParts<object> {
+  if (model) return model as ModelParts<object>;
+  throw usageError(
+    `bench: ${name} is a step as a whole, and ${option} needs its loss and its optimizer`,
+    "take a built-in program, or export program.model = { loss, optimizer } as well",
+  );
+}
+
+/** One of so many equal parts of the rows. */
+function rowsOf(x: Tensor, part: number, parts: number, what: string): Tensor {
+  const rows = x.shape[0] ?? 1;
+  if (rows % parts !== 0) {
+    throw usageError(`bench: a batch of ${rows} rows in ${parts} ${what}`, `give a number that divides ${rows}`);
+  }
+  return slice(x, [[(part * rows) / parts, ((part + 1) * rows) / parts]]);
+}
+
+const mapped = (tree: object, to: (leaf: Tensor, i: number) => Tensor): object => {
+  const { def, leaves } = flatten(tree, "params");
+  return unflatten(def, leaves.map(to)) as object;
+};
+
+/** The program of one device, or with its gradient in parts. */
+export function onMesh(program: AnyProgram, settings: MeshSettings): AnyProgram {
+  const { mesh, devices, rank, microbatches, isDeterministic } = settings;
+  const { loss, optimizer } = partsOf(program, mesh === null ? "--microbatches" : "--mesh");
+  const gradients = valueAndGrad((params: object, ...batch: readonly Tensor[]) => loss(params, ...batch));
+  const over = axesOf(mesh ?? "data=1").map(([name]) => name);
+  /** Sums over the microbatches of this device. */
+  const summed = (params: object, batch: readonly Tensor[]): readonly [Tensor, object] => {
+    const part = (i: number): readonly [Tensor, object] =>
+      gradients(params, ...batch.map((x) => (microbatches === 1 ? x : rowsOf(x, i, microbatches, "microbatches")))) as [
+        Tensor,
+        object,
+      ];
+    let [value, grads] = part(0);
+    for (let i = 1; i < microbatches; i++) {
+      const [nextValue, next] = part(i);
+      const { leaves } = flatten(next, "gradients");
+      value = add(value, nextValue);
+      grads = mapped(grads, (sum, k) => add(sum, at(leaves, k)));
+    }
+    return [value, grads];
+  };
+
+  const share = 1 / (devices * microbatches);
+  const step = (given: object, ...batch: Tensor[]): readonly [object, Tensor] => {
+    const state = given as OptimizerState;
+    const isAlone = devices === 1;
+    const params = isAlone ? state.params : mapped(state.params as object, (w) => vary(w, { over }));
+    const mean = (sum: Tensor): Tensor => mul(isAlone ? sum : allReduce(sum, { over }), share);
+    const [value, grads] = summed(params as object, batch);
+    return [optimizer.update(state, mapped(grads, mean) as never), mean(value)];
+  };
+  const sharded = (): typeof step => {
+    const specs = program.batch().map(() => over);
+    const axes = Object.fromEntries(axesOf(mesh ?? "data=1"));
+    return shard(step, { mesh: makeMesh(axes), in: [[], ...specs], out: [], deterministic: isDeterministic });
+  };
+  return {
+    ...program,
+    step: { [program.name]: devices === 1 ? step : sharded() }[program.name] as AnyProgram["step"],
+    batch: () => program.batch().map((x) => (devices === 1 ? x : rowsOf(x, rank, devices, "parts"))),
+  };
+}

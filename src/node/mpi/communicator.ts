@@ -1,0 +1,219 @@
+/**
+ * @file The processes that run a program together. MPI is begun once in a process and ends with it; groups of processes are made once
+ * for each set of axes of a mesh. A device's number is its place in the mesh, in row-major order, first axis slowest:
+ *
+ *   mesh data=2,tensor=2     device 0: (0, 0)   1: (0, 1)   2: (1, 0)   3: (1, 1)
+ *   over tensor              {0, 1}  {2, 3}
+ *   over data                {0, 2}  {1, 3}
+ *
+ * A mesh of fewer devices than there are processes is made of the first ones.
+ *
+ * A process that fails ends all of them: the others would wait for it. It says which one it was and what it did last.
+ */
+import { writeSync } from "node:fs";
+import { hostname } from "node:os";
+import { isMainThread } from "node:worker_threads";
+import { TidemarkError } from "../../base/errors.ts";
+import { at } from "../../base/invariant.ts";
+import { type DeviceGroup, groupRanks, groupText, meshSize } from "../../kernel/device-group.ts";
+import { digest } from "../native/compiler.ts";
+import { type Launched, launched } from "./launched.ts";
+import { type MpiLibrary, requireMpiLibrary } from "./library.ts";
+import { INSTALL_MPI } from "./toolchain.ts";
+
+/** Room for texts of the library. */
+const TEXT_BYTES = 1024;
+/** Of a digest in hexadecimal digits. */
+const DIGEST_BYTES = 40;
+
+const unsupported = (summary: string, help: string): TidemarkError =>
+  new TidemarkError("TargetUnsupported", summary, { help });
+
+type Mesh = Pick<DeviceGroup, "mesh">;
+
+const meshText = (mesh: DeviceGroup["mesh"]): string => mesh.map(([name, extent]) => `${name}=${extent}`).join(",");
+
+/** The different meshes of some groups. */
+const meshesOf = (groups: readonly DeviceGroup[]): readonly Mesh[] => [
+  ...new Map(groups.map((group) => [meshText(group.mesh), group])).values(),
+];
+
+const processes = (count: number): string => (count === 1 ? "one process runs" : `${count} processes run`);
+
+function textOf(read: (text: Uint8Array, room: number) => number): string {
+  const bytes = new Uint8Array(TEXT_BYTES);
+  read(bytes, TEXT_BYTES);
+  return Buffer.from(bytes.subarray(0, bytes.indexOf(0))).toString("utf8");
+}
+
+/** A program, as messages name it. */
+export interface RankProgram {
+  readonly name: string;
+  /** Where each of its collectives is, by number. */
+  readonly places: readonly string[];
+}
+
+/** A mesh, as the processes of it that run programs. */
+interface Members {
+  /** All of them; those on this machine. */
+  readonly all: number;
+  readonly near: number;
+}
+
+export class Communicator implements Launched {
+  readonly rank: number;
+  readonly size: number;
+  /** The name and version of the library. */
+  readonly version: string;
+  readonly #library: MpiLibrary;
+  readonly #members = new Map<string, Members>();
+  readonly #groups = new Map<string, number>();
+  #program: RankProgram | null = null;
+
+  constructor(library: MpiLibrary) {
+    this.#library = library;
+    this.rank = library.rank(0);
+    this.size = library.size(0);
+    this.version = textOf(library.version).split("\n")[0] ?? "";
+  }
+
+  /** The table of functions that programs call. */
+  get functions(): bigint {
+    return this.#library.functions();
+  }
+
+  /** What this process does, for a message that others read. */
+  get state(): string {
+    if (!this.#program) return "before its first program";
+    const { name, places } = this.#program;
+    const [, number, what] = /^(\d+): (.*)$/.exec(textOf(this.#library.current)) ?? [];
+    if (what === undefined) return `in ${name}, before its first collective`;
+    const place = places[Number(number)];
+    return `in ${name}, last collective: ${what}${place === undefined ? "" : `, ${place}`}`;
+  }
+
+  /** A program is loaded, or runs. */
+  enter(program: RankProgram): void {
+    this.#program = program;
+  }
+
+  #membersOf({ mesh }: Mesh): Members {
+    const key = meshText(mesh);
+    const known = this.#members.get(key);
+    if (known) return known;
+    const devices = meshSize({ mesh });
+    const help = `start it with mpirun -n ${devices} …`;
+    if (devices > this.size) {
+      throw unsupported(`the mesh ${key} has ${devices} devices, and ${processes(this.size)}`, help);
+    }
+    if (this.rank >= devices) {
+      const summary = `the mesh ${key} has ${devices} devices, the first of ${this.size} processes: rank ${this.rank} is none of them`;
+      throw unsupported(summary, help);
+    }
+    const all = devices === this.size ? 0 : this.#library.first(devices);
+    const members = { all, near: this.#library.near(all) };
+    this.#members.set(key, members);
+    return members;
+  }
+
+  /** The number by which programs name a group. */
+  #groupNumber(group: DeviceGroup): number {
+    const key = groupText(group);
+    const known = this.#groups.get(key);
+    if (known !== undefined) return known;
+    const { all } = this.#membersOf(group);
+    const rank = this.#library.rank(all);
+    const ranks = groupRanks(group, rank);
+    const number = this.#library.split(all, at(ranks, 0), ranks.indexOf(rank));
+    this.#groups.set(key, number);
+    return number;
+  }
+
+  /** Of a program with collectives: makes sure that all have the same one, and gives the numbers of its groups. */
+  join({ name }: RankProgram, text: string, groups: readonly DeviceGroup[]): Int32Array {
+    for (const mesh of meshesOf(groups)) this.#agree(name, text, mesh);
+    return Int32Array.from(groups, (group) => this.#groupNumber(group));
+  }
+
+  #agree(name: string, text: string, mesh: Mesh): void {
+    const { all } = this.#membersOf(mesh);
+    const devices = meshSize(mesh);
+    const digests = new Uint8Array(devices * DIGEST_BYTES);
+    this.#library.collect(all, Buffer.from(digest(text), "latin1"), digests, DIGEST_BYTES);
+    const ranksOf = new Map<string, number[]>();
+    for (let rank = 0; rank < devices; rank++) {
+      const one = Buffer.from(digests.subarray(rank * DIGEST_BYTES, (rank + 1) * DIGEST_BYTES)).toString("latin1");
+      ranksOf.set(one, [...(ranksOf.get(one) ?? []), rank]);
+    }
+    if (ranksOf.size === 1) return;
+    const sides = [...ranksOf].map(([one, ranks]) => `${one.slice(0, 12)} on rank ${ranks.join(", ")}`);
+    const summary = `${name}: the processes of the mesh ${meshText(mesh.mesh)} do not have the same program and plan: ${sides.join("; ")}`;
+    throw unsupported(
+      summary,
+      "every rank has to compile the same functions in the same order, with the same options, budgets, rates and processor features",
+    );
+  }
+
+  /** Makes what is kept on disk: one process of each machine first, then the others, who find it there. */
+  inTurn<T>(groups: readonly DeviceGroup[], make: () => T): T {
+    const [first] = groups;
+    if (first === undefined) return make();
+    const { near } = this.#membersOf(first);
+    const isFirst = this.#library.rank(near) === 0;
+    if (!isFirst) this.#library.meet(near);
+    try {
+      return make();
+    } finally {
+      if (isFirst) this.#library.meet(near);
+    }
+  }
+
+  /** Ends with the process: all of them where it failed. */
+  endWithProcess(): void {
+    const name = `rank ${this.rank} of ${this.size} (process ${process.pid} on ${hostname()})`;
+    const say = (text: string): void => {
+      writeSync(2, `${name}: ${text}\n`);
+    };
+    process.on("uncaughtExceptionMonitor", (error: Error) => {
+      const text = error instanceof TidemarkError ? error.message : (error.stack ?? String(error));
+      say(`${text}\n${name}: ${this.state}`);
+    });
+    process.on("exit", (code) => {
+      if (code === 0) {
+        this.#library.end();
+        return;
+      }
+      say(`ended with status ${code}, ${this.state}; the other ranks are ended too`);
+      this.#library.abort(code);
+    });
+  }
+}
+
+let begun: Communicator | undefined;
+
+/** The processes of this run; throws where there is no MPI. */
+export function communicator(asked: string): Communicator {
+  if (begun) return begun;
+  if (!isMainThread) {
+    throw unsupported(`${asked} in a worker thread: only the main thread calls MPI`, "compile it on the main thread");
+  }
+  const library = requireMpiLibrary(asked);
+  const error = library.begin();
+  if (error !== 0) throw unsupported(`${asked}: MPI does not start (error ${error})`, INSTALL_MPI);
+  begun = new Communicator(library);
+  begun.endWithProcess();
+  return begun;
+}
+
+/** The processes that a program's groups are among; an error that says how to start them where this one is alone. */
+export function communicatorOf(name: string, groups: readonly DeviceGroup[]): Communicator {
+  const asked = `${name}, on the mesh ${meshesOf(groups)
+    .map(({ mesh }) => meshText(mesh))
+    .join(" and ")},`;
+  if (launched()) return communicator(asked);
+  const devices = Math.max(...groups.map(meshSize));
+  throw unsupported(
+    `${asked} needs ${devices} processes, and this one was started alone`,
+    `${INSTALL_MPI} and start it with mpirun -n ${devices} node …`,
+  );
+}

@@ -1,0 +1,23 @@
+/** @file Whether this process is one of several that `mpirun` started, which the variables of its environment say. */
+
+export interface Launched {
+  /** The number of this process, from 0. */
+  readonly rank: number;
+  /** Of processes. */
+  readonly size: number;
+}
+
+/** Of OpenMPI, of MPICH and others that use its protocol. */
+const VARIABLES = [
+  ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"],
+  ["PMI_RANK", "PMI_SIZE"],
+] as const;
+
+/** Null where this process was started alone. */
+export function launched(env: NodeJS.ProcessEnv = process.env): Launched | null {
+  for (const [rankName, sizeName] of VARIABLES) {
+    const [rank, size] = [Number(env[rankName] || Number.NaN), Number(env[sizeName] || Number.NaN)];
+    if (Number.isInteger(rank) && Number.isInteger(size)) return { rank, size };
+  }
+  return null;
+}

@@ -1,0 +1,122 @@
+/**
+ * @file Programs on several processes, with a real MPI: collectives on native code against their references, data-parallel
+ * training with collectives in flight, and what happens when a process fails. Few starts of `mpirun`, each of which does much.
+ */
+import { beforeAll, describe, expect, it } from "vitest";
+import { compile, type Tensor, zeros } from "../src/api/index.ts";
+import { mpi } from "../src/node/mpi/public.ts";
+import { mpiState } from "../src/node/mpi/state.ts";
+import { mpiToolchain } from "../src/node/mpi/toolchain.ts";
+import { nativeTarget } from "../src/node/native/target.ts";
+import { allReduce, mesh, shard } from "../src/parallel/index.ts";
+import { tidemark } from "./support/command.ts";
+import { bundleRanks, type Ended, mpiProblem, runRanks } from "./support/mpi-run.ts";
+
+const problem = mpiProblem();
+if (problem !== null) {
+  if (process.env.CI) throw new Error(`tests on several processes cannot run: ${problem}`);
+  console.warn(`SKIPPED: tests on several processes: ${problem} (Debian: apt-get install openmpi-bin libopenmpi-dev)`);
+}
+
+/** The JSON that rank 0 printed. */
+function foundBy({ status, out, err }: Ended): Record<string, unknown> {
+  if (status !== 0) expect.fail(`status ${status}\n${err}\n${out}`);
+  return JSON.parse(out.trim().split("\n").at(-1) ?? "") as Record<string, unknown>;
+}
+
+describe.skipIf(problem !== null)("on several processes", () => {
+  beforeAll(bundleRanks);
+
+  it("every collective is its reference, on one to four devices and all types", async () => {
+    const found = foundBy(await runRanks(4, ["collectives"]));
+    expect(found.cases).toBeGreaterThan(200);
+  });
+
+  it("training has collectives in flight, the same bits on all ranks and over tcp, and the planned bytes", async () => {
+    const found = foundBy(await runRanks(4, ["training"]));
+    expect(found.inFlight).toBeGreaterThan(2);
+    const { hashes, planned, measured, deadBytes } = found as Record<string, readonly number[]>;
+    expect(new Set(hashes).size).toBe(1);
+    expect(found.inPieces).toEqual([found.hash, found.hash]);
+    expect(measured).toEqual(planned);
+    expect(new Set(planned)).toEqual(new Set([found.arenaBytes]));
+    expect(Math.min(...(deadBytes as readonly number[]))).toBeGreaterThan(0);
+    const tcp = foundBy(await runRanks(4, ["trained"], ["--mca", "btl", "self,tcp"]));
+    expect(tcp.hash).toBe(found.hash);
+  });
+
+  it("a deterministic step has the bits of one process with as many microbatches", async () => {
+    const four = foundBy(
+      await runRanks(4, ["bench", "mlp", "--mesh", "data=4", "--deterministic", "--steps", "2", "--json"]),
+    );
+    const { out, code } = await tidemark(
+      ...["bench", "mlp", "--microbatches", "4", "--target", "native", "--steps", "2", "--json"],
+    );
+    expect(code).toBe(0);
+    const one = JSON.parse(out) as Record<string, unknown>;
+    expect(four.losses).toEqual(one.losses);
+    expect(four.stateHash).toBe(one.stateHash);
+    const mesh = four.mesh as Record<string, unknown>;
+    expect(mesh).toMatchObject({ axes: "data=4", devices: 4, deterministic: true, microbatches: 1 });
+    expect(mesh.exchangedBytes).toBeGreaterThan(0);
+    expect((mesh.mpi as Record<string, unknown>).startBytes).toBeGreaterThan(0);
+  });
+
+  it("processes with different programs are told which", async () => {
+    const { status, err } = await runRanks(3, ["different"]);
+    expect(status).not.toBe(0);
+    expect(err).toMatch(/do not have the same program and plan: \w+ on rank 0, 2; \w+ on rank 1/);
+  });
+
+  it("a process that throws ends all, with its rank, its program and where it was", async () => {
+    const { status, err } = await runRanks(2, ["throws"]);
+    expect(status).not.toBe(0);
+    expect(err).toMatch(/rank 1 of 2 .*: Error: the data is not there/);
+    expect(err).toMatch(/rank 1 of 2 .*: in sums, last collective: all_reduce of 4096 f32 over data of data=2, step 1/);
+  });
+
+  it("a process that is killed, or exits, ends the others", async () => {
+    const [killed, ended] = [await runRanks(2, ["killed"]), await runRanks(2, ["ends"])];
+    expect(killed.status).not.toBe(0);
+    expect(killed.err).toMatch(/rank 1 .*signal 9/s);
+    expect(ended.status).toBe(3);
+    expect(ended.err).toMatch(/rank 1 of 2 .* ended with status 3/);
+  });
+});
+
+describe("the doctor", () => {
+  it("says what is missing", () => {
+    const without = mpiToolchain({ PATH: "/nowhere" });
+    expect(without).toBe("no MPI: looked for mpicc in PATH");
+    expect(mpiState({ PATH: "/nowhere" }).available).toBe(false);
+    if (problem === null) expect(mpiState()).toMatchObject({ available: true });
+    else expect(mpiState().note).toContain("apt-get install openmpi-bin libopenmpi-dev");
+  });
+});
+
+describe("a mesh of several devices in one process", () => {
+  it.skipIf(typeof nativeTarget() === "string")("says how to start it", () => {
+    const sum = compile(
+      shard((x: Tensor) => allReduce(x, { over: "data" }), { mesh: mesh({ data: 3 }), in: ["data"], out: [] }),
+      { target: "native", name: "total" },
+    );
+    expect(() => sum(zeros([4]))).toThrow(
+      /total, on the mesh data=3, needs 3 processes, and this one was started alone\n.*mpirun -n 3 node/,
+    );
+    expect(mpi()).toEqual({ rank: 0, size: 1 });
+  });
+
+  it("is refused by bench, with the command that starts it", async () => {
+    const { code, err } = await tidemark("bench", "mlp", "--mesh", "data=2");
+    expect(code).not.toBe(0);
+    expect(err).toContain("the mesh data=2 has 2 devices, and one process was started");
+    expect(err).toContain("mpirun -n 2 tidemark bench");
+  });
+
+  it("has no axis that layers of built-in programs are split over", async () => {
+    const { code, err } = await tidemark("bench", "gpt", "--mesh", "data=2,tensor=2");
+    expect(code).not.toBe(0);
+    expect(err).toContain("are not split over an axis tensor");
+    expect(err).toContain("--mesh data=4");
+  });
+});

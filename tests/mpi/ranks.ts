@@ -1,0 +1,34 @@
+/**
+ * @file What each process of a run by `mpirun` does, for tests/mpi.test.ts: bundled to JavaScript, and started with the name of a
+ * part. A failure is thrown, and ends all processes; rank 0 prints what was found.
+ */
+import { installHost } from "../../src/api/host.ts";
+import { main } from "../../src/cli/main.ts";
+import { nodeHost } from "../../src/node/host.ts";
+import { mpi } from "../../src/node/mpi/public.ts";
+import { collectives } from "./collectives.ts";
+import { failures } from "./failures.ts";
+import { hostCount, trained, training } from "./training.ts";
+
+installHost(nodeHost);
+
+/** The command line, which prints for rank 0 alone. */
+async function bench(): Promise<undefined> {
+  const io = { out: (text: string) => process.stdout.write(text), err: (text: string) => process.stderr.write(text) };
+  process.exitCode = await main(process.argv.slice(2), io);
+  return undefined;
+}
+
+const PARTS: Readonly<Record<string, () => unknown>> = {
+  collectives,
+  training,
+  trained: () => ({ ...trained(mpi().size, 3), hosts: hostCount() }),
+  bench,
+  ...failures,
+};
+
+const [, , name = ""] = process.argv;
+const part = PARTS[name];
+if (!part) throw new Error(`there is no part ${name}: ${Object.keys(PARTS).join(", ")}`);
+const found = await part();
+if (found !== undefined && mpi().rank === 0) console.log(JSON.stringify(found));

@@ -1,0 +1,97 @@
+/** @file Links of the site lead somewhere, nothing is loaded from elsewhere, and pages are small. */
+import { existsSync, readFileSync } from "node:fs";
+import { join, posix } from "node:path";
+import { gzipSync } from "node:zlib";
+import { describe, expect, it } from "vitest";
+import { builtSite, pageText } from "./built.ts";
+
+const site = builtSite();
+
+/** Pages with scripts of their own, which other tests open. Their markup is in those scripts. */
+const isApplication = (page: string): boolean => /^(playground|plans|explainer)\//.test(page);
+
+const attributes = (text: string, names: string): readonly string[] =>
+  [
+    ...text
+      .replace(/<script(?![^>]*\bsrc=)[\s\S]*?<\/script>/g, "")
+      .matchAll(new RegExp(`<[a-z][^>]*?\\s(?:${names})="([^"]*)"`, "g")),
+  ].map(([, value = ""]) => value.replaceAll("&amp;", "&"));
+
+const idsOf = new Map<string, ReadonlySet<string>>();
+function hasId(page: string, id: string): boolean {
+  const ids = idsOf.get(page) ?? new Set(attributes(pageText(site, page), "id"));
+  idsOf.set(page, ids);
+  return ids.has(id);
+}
+
+/** What is wrong with a link of a page, or null. */
+function linkProblem(page: string, link: string): string | null {
+  if (/^(https?|mailto):/.test(link)) return null;
+  if (/^([a-z]+:|\/)/.test(link)) return "is no relative path";
+  const [path = "", id = ""] = link.split("#");
+  const target = path === "" ? page : posix.join(posix.dirname(page), decodeURIComponent(path));
+  if (target.startsWith("..") || !existsSync(join(site.folder, target))) return "leads to no file";
+  const isIcon = id.startsWith("icon-");
+  if (id === "" || isIcon || isApplication(target) || !target.endsWith(".html")) return null;
+  return hasId(target, decodeURIComponent(id)) ? null : "leads to no place in its page";
+}
+
+describe("the site", () => {
+  it("has every part", () => {
+    expect(site.pages.length).toBeGreaterThan(1000);
+    const parts = [
+      "index.html",
+      "documents/Quickstart.html",
+      "modules/tidemark_nn.html",
+      "playground/index.html",
+      "plans/cnn.html",
+    ];
+    expect(parts.filter((page) => !site.pages.includes(page))).toEqual([]);
+  });
+
+  it("has no dead link", () => {
+    const dead = site.pages
+      .filter((page) => !isApplication(page))
+      .flatMap((page) =>
+        [...new Set(attributes(pageText(site, page), "href|src"))].flatMap((link) => {
+          const problem = linkProblem(page, link);
+          return problem ? [`${page}: ${link} ${problem}`] : [];
+        }),
+      );
+    expect(dead).toEqual([]);
+    expect(linkProblem("index.html", "documents/Nowhere.html")).toBe("leads to no file");
+    expect(linkProblem("index.html", "documents/Errors.html#nowhere")).toBe("leads to no place in its page");
+  });
+
+  it("loads nothing from elsewhere", () => {
+    const loaded = /<(?:script|link|img|iframe|source|video)\b[^>]*?\s(?:src|href)="((?:https?:)?\/\/[^"]*)"/g;
+    expect(
+      site.pages.flatMap((page) => [...pageText(site, page).matchAll(loaded)].map(([, url]) => `${page}: ${url}`)),
+    ).toEqual([]);
+    const styles = ["assets/style.css", "assets/custom.css", "assets/highlight.css"]
+      .map((path) => pageText(site, path))
+      .join();
+    expect(styles).not.toMatch(/url\(["']?(https?:)?\/\/|@import/);
+  });
+
+  it("has pages of at most 400 kB, compressed, with all that they load at once", () => {
+    const sizes = new Map<string, number>();
+    const packed = (path: string): number => {
+      const size = sizes.get(path) ?? gzipSync(readFileSync(join(site.folder, path))).length;
+      sizes.set(path, size);
+      return size;
+    };
+    const large = site.pages.flatMap((page) => {
+      const text = pageText(site, page);
+      const loaded = [
+        ...text.matchAll(/<(?:script|img)\b[^>]*?\ssrc="([^"]*)"|<link rel="stylesheet" href="([^"]*)"/g),
+      ];
+      const own = isApplication(page)
+        ? []
+        : loaded.map((match) => posix.join(posix.dirname(page), match[1] ?? match[2] ?? ""));
+      const bytes = [page, ...new Set(own)].reduce((sum, path) => sum + packed(path), 0);
+      return bytes > 400_000 ? [`${page}: ${bytes}`] : [];
+    });
+    expect(large).toEqual([]);
+  });
+});
