@@ -12,22 +12,10 @@
  */
 import { attention } from "../api/attention.ts";
 import { arange } from "../api/create.ts";
-import {
-  add,
-  equal,
-  exp,
-  gelu,
-  greaterEqual,
-  less,
-  log,
-  logicalAnd,
-  mul,
-  stopGradient,
-  sub,
-  where,
-} from "../api/elementwise.ts";
+import { add, equal, greaterEqual, less, logicalAnd, mul, stopGradient, sub, where } from "../api/elementwise.ts";
 import { dynamicSlice, take } from "../api/indexing.ts";
 import { matmul } from "../api/linear.ts";
+import { exp, gelu, log } from "../api/math.ts";
 import { normalAxis } from "../api/operands.ts";
 import { max, mean, sum } from "../api/reduce.ts";
 import { expandDims, reshape, swapAxes } from "../api/shape.ts";
@@ -37,6 +25,7 @@ import type { Tensor } from "../trace/tensor.ts";
 import { allGather, allReduce, deviceIndex, type OverOptions, reduceScatter } from "./collectives.ts";
 import { devicesAlong } from "./shards.ts";
 
+/** Options of `part`. */
 export interface PartOptions extends OverOptions {
   /** Along which the tensor is cut into equal parts, in the order of devices. */
   readonly axis: number;
@@ -73,6 +62,7 @@ export interface LinearParams {
   readonly b?: Tensor;
 }
 
+/** Options of layers with weights in parts. */
 export interface TensorParallelOptions extends OverOptions {
   /** What goes in and comes out is cut along this axis, over the same devices. Default: it is equal on all of them. */
   readonly sequence?: number;
@@ -89,19 +79,45 @@ const summed = (x: Tensor, { over, sequence }: TensorParallelOptions): Tensor =>
 
 const linear = (x: Tensor, { w, b }: LinearParams): Tensor => (b ? add(matmul(x, w), b) : matmul(x, w));
 
-/** x·w + b where each device has some columns of w and of b; the result is as it is cut by them. */
+/**
+ * x·w + b where each device has some columns of w and of b; the result is as it is cut by them.
+ *
+ * @example
+ * import { ones, type Tensor } from "tidemark";
+ * import { columnLinear, mesh, shard } from "tidemark/parallel";
+ *
+ * const devices = mesh({ tensor: 1 });
+ * const options = { over: "tensor" };
+ * const layer = shard((x: Tensor, w: Tensor) => columnLinear(x, { w }, options), { mesh: devices, in: [[], "tensor"], out: "tensor" });
+ * console.log(layer(ones([1, 2]), ones([2, 3])).toArray()); // [[2, 2, 2]]
+ */
 export function columnLinear(x: Tensor, params: LinearParams, options: TensorParallelOptions): Tensor {
   requireOptions("columnLinear", options, LAYER);
   return linear(gathered(x, options), params);
 }
 
-/** x·w + b where each device has some rows of w, and the columns of x for them; all have b. */
+/**
+ * x·w + b where each device has some rows of w, and the columns of x for them; all have b.
+ *
+ * @example
+ * import { ones, type Tensor } from "tidemark";
+ * import { mesh, rowLinear, shard } from "tidemark/parallel";
+ *
+ * const devices = mesh({ tensor: 1 });
+ * const layer = shard((x: Tensor, w: Tensor) => rowLinear(x, { w }, { over: "tensor" }), {
+ *   mesh: devices,
+ *   in: ["tensor", "tensor"],
+ *   out: [],
+ * });
+ * console.log(layer(ones([1, 2]), ones([2, 3])).toArray()); // [[2, 2, 2]]
+ */
 export function rowLinear(x: Tensor, { w, b }: LinearParams, options: TensorParallelOptions): Tensor {
   requireOptions("rowLinear", options, LAYER);
   const y = summed(matmul(x, w), options);
   return b ? add(y, b) : y;
 }
 
+/** Weights of `parallelMlp`. */
 export interface MlpParams {
   /** By columns. */
   readonly up: LinearParams;
@@ -109,7 +125,20 @@ export interface MlpParams {
   readonly down: LinearParams;
 }
 
-/** Two layers with a function in between, by default gelu. */
+/**
+ * Two layers with a function in between, by default gelu.
+ *
+ * @example
+ * import { ones, type Tensor } from "tidemark";
+ * import { mesh, parallelMlp, shard } from "tidemark/parallel";
+ *
+ * const devices = mesh({ tensor: 1 });
+ * const layer = shard(
+ *   (x: Tensor, up: Tensor, down: Tensor) => parallelMlp(x, { up: { w: up }, down: { w: down } }, { over: "tensor" }, (y) => y.relu()),
+ *   { mesh: devices, in: [[], "tensor", "tensor"], out: [] },
+ * );
+ * console.log(layer(ones([1, 2]), ones([2, 4]), ones([4, 1])).toArray()); // [[8]]
+ */
 export function parallelMlp(
   x: Tensor,
   { up, down }: MlpParams,
@@ -119,6 +148,7 @@ export function parallelMlp(
   return rowLinear(activation(columnLinear(x, up, options)), down, options);
 }
 
+/** Weights of `parallelAttention`. */
 export interface HeadsParams {
   /** By columns: whole heads, q, k and v of the same ones. */
   readonly q: LinearParams;
@@ -128,6 +158,7 @@ export interface HeadsParams {
   readonly out: LinearParams;
 }
 
+/** Options of `parallelAttention`. */
 export interface ParallelAttentionOptions extends TensorParallelOptions {
   /** Heads of all devices together. */
   readonly heads: number;
@@ -136,7 +167,21 @@ export interface ParallelAttentionOptions extends TensorParallelOptions {
 
 const HEADS: OptionKinds<ParallelAttentionOptions> = { ...LAYER, heads: "a number", causal: "a boolean" };
 
-/** Self-attention of x [..., tokens, features] where each device has some of the heads. */
+/**
+ * Self-attention of x [..., tokens, features] where each device has some of the heads.
+ *
+ * @example
+ * import { ones, type Tensor } from "tidemark";
+ * import { mesh, parallelAttention, shard } from "tidemark/parallel";
+ *
+ * const devices = mesh({ tensor: 1 });
+ * const options = { over: "tensor", heads: 2, causal: true };
+ * const layer = shard(
+ *   (x: Tensor, w: Tensor) => parallelAttention(x, { q: { w }, k: { w }, v: { w }, out: { w } }, options),
+ *   { mesh: devices, in: [[], "tensor"], out: [] },
+ * );
+ * console.log(layer(ones([3, 4]), ones([4, 4])).shape); // [3, 4]
+ */
 export function parallelAttention(x: Tensor, params: HeadsParams, options: ParallelAttentionOptions): Tensor {
   requireOptions("parallelAttention", options, HEADS);
   const { heads, causal = false, ...rest } = options;
@@ -161,7 +206,20 @@ function ownClasses(classes: Tensor, count: number, over: OverOptions["over"]): 
   return [local, logicalAnd(greaterEqual(local, 0), less(local, count))];
 }
 
-/** Rows of a table [classes, features] of which each device has some: those of tokens, an i32 tensor that all have. */
+/**
+ * Rows of a table [classes, features] of which each device has some: those of tokens, an i32 tensor that all have.
+ *
+ * @example
+ * import { type Tensor, tensor } from "tidemark";
+ * import { mesh, parallelEmbedding, shard } from "tidemark/parallel";
+ *
+ * const rows = shard((table: Tensor, tokens: Tensor) => parallelEmbedding(table, tokens, { over: "tensor" }), {
+ *   mesh: mesh({ tensor: 1 }),
+ *   in: ["tensor", []],
+ *   out: [],
+ * });
+ * console.log(rows(tensor([[1], [2], [3]]), tensor([2, 0], "i32")).toArray()); // [[3], [1]]
+ */
 export function parallelEmbedding(table: Tensor, tokens: Tensor, options: TensorParallelOptions): Tensor {
   requireOptions("parallelEmbedding", options, LAYER);
   const [local, isOwn] = ownClasses(tokens, at(table.shape, 0), options.over);
@@ -172,6 +230,17 @@ export function parallelEmbedding(table: Tensor, tokens: Tensor, options: Tensor
 /**
  * The mean cross entropy of logits [..., classes] of which each device has those of some classes, in the order of devices. No device
  * has all logits: their largest, the sum of their exponentials and the logit of the target are what devices send.
+ *
+ * @example
+ * import { type Tensor, tensor } from "tidemark";
+ * import { mesh, parallelCrossEntropy, shard } from "tidemark/parallel";
+ *
+ * const loss = shard((logits: Tensor, targets: Tensor) => parallelCrossEntropy(logits, targets, { over: "tensor" }), {
+ *   mesh: mesh({ tensor: 1 }),
+ *   in: ["tensor", []],
+ *   out: [],
+ * });
+ * console.log(loss(tensor([[0, 0]]), tensor([1], "i32")).item().toFixed(4)); // 0.6931
  */
 export function parallelCrossEntropy(logits: Tensor, targets: Tensor, options: OverOptions): Tensor {
   requireOptions("parallelCrossEntropy", options, { over: "anything" });
