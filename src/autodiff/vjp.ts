@@ -21,6 +21,7 @@ import { loopOf, reversalOf } from "../ir/control.ts";
 import type { Graph, Node, Phase, Value } from "../ir/graph.ts";
 import { newValue } from "../ir/graph.ts";
 import { cotangentWithin } from "../ir/label.ts";
+import { alike } from "../ir/variance.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { broadcast } from "../ops/broadcast.ts";
 import { full, fullAttrs, fullLike } from "../ops/create.ts";
@@ -290,7 +291,10 @@ class Reverse {
         this.activate(copy);
         return copy;
       });
-      const tangents = own.map((_, i) => cts[wrt.indexOf(i)] ?? null);
+      const tangents = own.map(({ type }, i) => {
+        const ct = cts[wrt.indexOf(i)];
+        return ct ? alike(this.b, ct, type) : null;
+      });
       const pushed = jvp(forwardLoop(node, reversal), [false, ...tangents.map((tangent) => tangent !== null)]);
       const tape: Entry[] = [];
       const given = [count, ...own, ...tangents.filter((tangent) => tangent !== null)];

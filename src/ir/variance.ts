@@ -39,6 +39,8 @@ export interface VarianceRules {
   results(site: VaryingSite, types: readonly TensorType[]): readonly TensorType[];
   /** A graph for parameters that vary otherwise; what is inside follows. */
   rebound(graph: Graph, params: readonly TensorType[]): Graph;
+  /** A value marked so that it varies at least as another. */
+  alike(b: Build, x: Value, like: TensorType): Value;
   /** The type with these axes and no others. */
   typeOver(type: TensorType, mesh: string, over: readonly string[]): TensorType;
   /** The graph of one device, without variance and its marks. */
@@ -52,6 +54,9 @@ export interface VarianceRules {
 /** The variance of the first of some values that varies at all. */
 export const variance = (values: readonly Value[]): Variance | undefined =>
   values.find(({ type }) => type.varies)?.type.varies;
+
+/** A value that varies at least as a type says. */
+export const alike = (b: Build, x: Value, type: TensorType): Value => type.varies?.rules.alike(b, x, type) ?? x;
 
 /** The first type, over the axes of both. */
 export function overBoth(type: TensorType, { varies }: TensorType): TensorType {

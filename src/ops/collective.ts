@@ -18,6 +18,7 @@ import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
 import { elementsOf, type Shape, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import type { VarianceRules } from "../ir/variance.ts";
 import { groupSize, groupText } from "../kernel/device-group.ts";
 import { DTYPES, type DType, FLOAT_TYPES, INDEX_TYPE, isComputed, NUMBER_TYPES } from "../kernel/dtype.ts";
 import { constant } from "../kernel/expr.ts";
@@ -28,7 +29,7 @@ import { requireInputs, requireOne } from "./checks.ts";
 import { collective, nestOf, ONE_DEVICE, refuseAlone, samplesOf } from "./collective/define.ts";
 import { combined, exchangedParts, fromRoot, gathered, permuted, scattered } from "./collective/exchanges.ts";
 import { type GroupAttrs, groupOf, inOrder } from "./collective/mesh.ts";
-import { type Axes, type Rules, varianceRules } from "./collective/variance.ts";
+import { type Axes, varianceRules } from "./collective/variance.ts";
 import { full, fullLike } from "./create.ts";
 import { apply, defineOp, sampledTypes } from "./define.ts";
 import { dynamicSlice } from "./dynamic.ts";
@@ -38,7 +39,7 @@ import { where } from "./select.ts";
 import { pad, slice } from "./slice.ts";
 
 /** The rules of values that vary, which come with their types. */
-export const rules: Rules = varianceRules((b, x, mesh, over) => b.call(vary, [x], { mesh, over: over.join() }));
+export const rules: VarianceRules = varianceRules((b, x, mesh, over) => b.call(vary, [x], { mesh, over: over.join() }));
 
 const COMBINED: readonly DType[] = NUMBER_TYPES.filter(isComputed);
 const names = ({ over }: GroupAttrs): Axes => over.split(",");

@@ -5,6 +5,7 @@ import type { Value } from "../ir/graph.ts";
 import type { OpDef } from "../ir/op.ts";
 import type { StripForm } from "../ir/strips.ts";
 import { elementsOf, type TensorType, tensorType } from "../ir/type.ts";
+import { alike } from "../ir/variance.ts";
 import { type DType, storedNumber, typeOf } from "../kernel/dtype.ts";
 import { constant as constantExpr } from "../kernel/expr.ts";
 import { defineOp, requireAxis } from "./define.ts";
@@ -96,7 +97,7 @@ export const iota: OpDef<IotaAttrs> = defineOp<IotaAttrs>({
 
 /** A constant with the type of another value. */
 export function fullLike(b: Build, like: Value, value: number): Value {
-  return b.call(full, [], fullAttrs(like.type, value));
+  return alike(b, b.call(full, [], fullAttrs(like.type, value)), like.type);
 }
 
 /** The number that every element of a value is, as its type holds it, when `full` made it. For simplifications. */

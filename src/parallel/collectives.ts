@@ -13,6 +13,7 @@ import { type Tensor, tensorTypeOf } from "../trace/tensor.ts";
 import { currentMesh } from "./current.ts";
 import { axesOf, type Over } from "./mesh.ts";
 
+/** Which devices exchange with each other. */
 export interface OverOptions {
   /** Axes of the mesh: devices that differ along these alone exchange with each other. */
   readonly over: Over;
@@ -72,6 +73,7 @@ function cutAlong(name: string, x: Tensor, axis: number, p: number): Tensor {
   return moved(reshape(x, shape), axis, 0);
 }
 
+/** Options of `allReduce`. */
 export interface AllReduceOptions extends OverOptions {
   /** Default: `"sum"`. */
   readonly op?: "sum" | "mean" | "max";
@@ -100,6 +102,7 @@ export function allReduce(x: Tensor, options: AllReduceOptions): Tensor {
   return op === "mean" ? mul(sum, 1 / sizeOf(attrs)) : sum;
 }
 
+/** Options of `allGather`. */
 export interface AllGatherOptions extends OverOptions {
   /** Along which parts are joined, in the order of devices. Default: 0. */
   readonly axis?: number;
@@ -134,6 +137,7 @@ export function allGather(x: Tensor, options: AllGatherOptions): Tensor {
   return joinedAlong(applyOp(ops.allGather, [x], { ...attrs, invariant, again }), along);
 }
 
+/** Options of `reduceScatter`. */
 export interface ReduceScatterOptions extends OverOptions {
   /** Along which the sum is cut into parts, one for each device. Default: 0. */
   readonly axis?: number;
@@ -159,6 +163,7 @@ export function reduceScatter(x: Tensor, options: ReduceScatterOptions): Tensor 
   return applyOp(ops.reduceScatter, [parts], attrs);
 }
 
+/** Options of `allToAll`. */
 export interface AllToAllOptions extends OverOptions {
   /** Along which a value is cut into parts, one for each device. */
   readonly split: number;
@@ -186,6 +191,7 @@ export function allToAll(x: Tensor, options: AllToAllOptions): Tensor {
   return joinedAlong(applyOp(ops.allToAll, [parts], attrs), join);
 }
 
+/** Options of `permute`. */
 export interface PermuteOptions extends OverOptions {
   /** Numbers in the group: the first sends to the second. Devices that nothing is sent to get zeros. */
   readonly pairs?: readonly (readonly [from: number, to: number])[];
@@ -218,6 +224,7 @@ export function permute(x: Tensor, options: PermuteOptions): Tensor {
   return applyOp(ops.permute, [x], { ...attrs, pairs: shift === undefined ? (pairs ?? []).flat() : ring(shift) });
 }
 
+/** Options of `broadcast`. */
 export interface BroadcastOptions extends OverOptions {
   /** The number in its group of the device whose value all get. Default: 0. */
   readonly root?: number;

@@ -1,13 +1,9 @@
 /** @file Training on several devices: the losses of one process, and what the arena of a device saves. */
 import { describe, expect, it } from "vitest";
-import { leavesOf } from "../../tests/support/devices.ts";
+import { trainedOnDevices } from "../../tests/support/devices.ts";
 import { Random } from "../../tests/support/random.ts";
 import { type Tensor, tensor } from "../api/index.ts";
-import { evaluateDevices } from "../ir/evaluate-devices.ts";
-import type { Reference } from "../ir/op.ts";
 import { adam, clipByGlobalNorm, lamb, sgd } from "../optim/index.ts";
-import { pipeline, runPasses } from "../passes/pipeline.ts";
-import { type AnyFunction, traceFunction } from "../trace/function.ts";
 import { type DataParallelOptions, dataParallel } from "./data-parallel.ts";
 import { mesh } from "./mesh.ts";
 
@@ -36,55 +32,8 @@ type Options = Omit<DataParallelOptions, "mesh" | "over">;
 /** Losses of each step on each device, and the parameters at the end: every program evaluated in the types that it has. */
 function trained(devices: number, options: Options, steps = 3, rows = batchOf) {
   const train = dataParallel(lossOf, adam({ lr: 0.05 }), { mesh: mesh({ data: devices }), over: "data", ...options });
-  const run = (fn: AnyFunction, args: readonly unknown[], inputs: readonly (readonly Reference[])[]) => {
-    const { graph, captures, resultTree } = traceFunction(fn, args);
-    const passed = runPasses(graph, pipeline, { verify: true });
-    const captured = leavesOf(captures.map(({ tensor: own }) => own));
-    return {
-      results: evaluateDevices(
-        passed,
-        inputs.map((own) => [...own, ...captured]),
-        { round: true },
-      ),
-      resultTree,
-      graph: passed,
-    };
-  };
-  const ranks = Array.from({ length: devices }, (_, rank) => rank);
-  const first = run(
-    train.init as AnyFunction,
-    [start],
-    ranks.map(() => leavesOf([start])),
-  );
-  // tensors of the types of a state, for recording
-  const shapes = first.graph.results.map(({ type }) => ({ dtype: type.dtype, shape: type.shape }));
-  const stateLike = unflattenLike(first.resultTree, shapes);
-  let states = first.results;
-  const losses: number[][] = [];
-  let graph = first.graph;
-  for (let i = 0; i < steps; i++) {
-    const done = run(
-      train.step as AnyFunction,
-      [stateLike, ...rows(0, i)],
-      ranks.map((rank) => [...(states[rank] ?? []), ...leavesOf([...rows(rank, i)])]),
-    );
-    states = done.results.map((own) => own.slice(0, -1));
-    losses.push(done.results.map((own) => own.at(-1)?.[0] ?? Number.NaN));
-    graph = done.graph;
-  }
-  const last = run(train.params as AnyFunction, [stateLike], states);
-  return { losses, params: last.results, states, graph };
+  return trainedOnDevices(train as never, devices, { start: () => start, rows, steps, round: true });
 }
-
-import { zeros } from "../api/index.ts";
-import type { DType } from "../kernel/dtype.ts";
-import { type TreeDef, unflatten } from "../trace/tree.ts";
-
-const unflattenLike = (def: TreeDef, types: readonly { dtype: DType; shape: readonly number[] }[]): unknown =>
-  unflatten(
-    def,
-    types.map(({ dtype, shape }) => zeros(shape, dtype)),
-  );
 
 describe("data parallel", () => {
   const inOrder = { deterministic: true };

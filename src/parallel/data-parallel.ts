@@ -34,6 +34,7 @@ export interface ParallelState<P extends Tree = Tree> {
   readonly shapes: P | readonly [];
 }
 
+/** How training is spread over devices. */
 export interface DataParallelOptions {
   readonly mesh: Mesh;
   /** The axes along which devices have parts of the batch. */
@@ -63,6 +64,7 @@ const OPTIONS: OptionKinds<DataParallelOptions> = {
   bucketBytes: "a number",
 };
 
+/** Training on several devices: what `dataParallel` gives. */
 export interface DataParallel<P extends Tree, B extends readonly Tree[]> {
   /** The state of a device before the first step, from parameters that all devices have. */
   init(params: P): ParallelState<P>;

@@ -17,5 +17,20 @@ export {
   vary,
 } from "./collectives.ts";
 export { type DataParallel, type DataParallelOptions, dataParallel, type ParallelState } from "./data-parallel.ts";
-export { type Mesh, mesh, type Over, type Spec } from "./mesh.ts";
+export { type Mesh, type MeshAxes, mesh, type Over, type Spec } from "./mesh.ts";
 export { type ShardOptions, shard } from "./shard.ts";
+export {
+  columnLinear,
+  type HeadsParams,
+  type LinearParams,
+  type MlpParams,
+  type ParallelAttentionOptions,
+  type PartOptions,
+  parallelAttention,
+  parallelCrossEntropy,
+  parallelEmbedding,
+  parallelMlp,
+  part,
+  rowLinear,
+  type TensorParallelOptions,
+} from "./tensor.ts";

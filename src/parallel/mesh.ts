@@ -2,10 +2,15 @@
 import { inOrder, meshText } from "../ops/collective/mesh.ts";
 import { describe, fail } from "../trace/arguments.ts";
 
+/** Names of axes with their extents. */
+export interface MeshAxes {
+  readonly [name: string]: number;
+}
+
 /** Devices in rows and columns: made by `mesh`. */
-export interface Mesh {
+export interface Mesh<A extends MeshAxes = MeshAxes> {
   /** Names of axes with their extents, the slowest first. */
-  readonly axes: { readonly [name: string]: number };
+  readonly axes: A;
   /** The number of devices. */
   readonly size: number;
 }
@@ -19,7 +24,7 @@ export interface Mesh {
  *
  * console.log(mesh({ data: 2, tensor: 4 }).size); // 8
  */
-export function mesh(axes: { readonly [name: string]: number }): Mesh {
+export function mesh<A extends MeshAxes>(axes: A): Mesh<A> {
   const entries = typeof axes === "object" && axes !== null ? Object.entries(axes) : [];
   const isRight = ([name, extent]: readonly [string, unknown]): boolean =>
     /^[A-Za-z_]\w*$/.test(name) && Number.isInteger(extent) && (extent as number) >= 1;

@@ -11,6 +11,7 @@ import { flatten, type Tree, type TreeDef, unflatten } from "../trace/tree.ts";
 import { currentMesh, isOnMesh, onMesh } from "./current.ts";
 import { type Mesh, type Spec, specAt } from "./mesh.ts";
 
+/** Options of `shard`. */
 export interface ShardOptions {
   readonly mesh: Mesh;
   /** For each argument the axes over which it varies: devices that differ along them have parts of their own. Others: equal on all. */

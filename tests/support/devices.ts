@@ -1,4 +1,5 @@
 /** @file Functions given to `shard`, evaluated on all devices of a mesh at once: the reference of what runs on several processes. */
+import { zeros } from "../../src/api/index.ts";
 import { evaluateDevices } from "../../src/ir/evaluate-devices.ts";
 import type { Graph } from "../../src/ir/graph.ts";
 import type { Reference } from "../../src/ir/op.ts";
@@ -9,7 +10,7 @@ import { pipeline, runPasses } from "../../src/passes/pipeline.ts";
 import type { AnyFunction } from "../../src/trace/function.ts";
 import { traceFunction } from "../../src/trace/function.ts";
 import { storageOf, type Tensor } from "../../src/trace/tensor.ts";
-import { flatten } from "../../src/trace/tree.ts";
+import { flatten, unflatten } from "../../src/trace/tree.ts";
 
 export interface OnDevices {
   /** By rank: the leaves of the results. */
@@ -52,4 +53,50 @@ export function onDevices(
     });
   }
   return { results, traced, passed };
+}
+
+/** A function of one device that calls `shard` itself, on inputs by rank. */
+function runOnDevices(
+  fn: AnyFunction,
+  args: readonly unknown[],
+  inputs: readonly (readonly Reference[])[],
+  round: boolean,
+) {
+  const { graph, captures, resultTree } = traceFunction(fn, args);
+  const passed = runPasses(graph, pipeline, { verify: true });
+  const captured = leavesOf(captures.map(({ tensor }) => tensor));
+  const all = inputs.map((own) => [...own, ...captured]);
+  return { results: evaluateDevices(passed, all, { round }), resultTree, graph: passed };
+}
+
+/** What a rank begins with and is given. */
+interface Course {
+  readonly start: (rank: number) => unknown;
+  readonly rows: (rank: number, step: number) => readonly unknown[];
+  readonly steps: number;
+  readonly round: boolean;
+}
+
+/** Losses of each step on each device, states and parameters at the end, and the program of a step. */
+export function trainedOnDevices(
+  train: Record<"init" | "step" | "params", AnyFunction>,
+  devices: number,
+  { start, rows, steps, round }: Course,
+) {
+  const ranks = Array.from({ length: devices }, (_, rank) => rank);
+  const begun = ranks.map((rank) => leavesOf([start(rank)]));
+  const first = runOnDevices(train.init, [start(0)], begun, round);
+  // tensors of the types of a state, for recording
+  const empty = first.graph.results.map(({ type }) => zeros(type.shape, type.dtype));
+  const state = unflatten(first.resultTree, empty);
+  let [states, graph] = [first.results, first.graph];
+  const losses: number[][] = [];
+  for (let i = 0; i < steps; i++) {
+    const inputs = ranks.map((rank) => [...(states[rank] ?? []), ...leavesOf(rows(rank, i))]);
+    const done = runOnDevices(train.step, [state, ...rows(0, i)], inputs, round);
+    states = done.results.map((own) => own.slice(0, -1));
+    losses.push(done.results.map((own) => own.at(-1)?.[0] ?? Number.NaN));
+    graph = done.graph;
+  }
+  return { losses, params: runOnDevices(train.params, [state], states, round).results, states, graph };
 }

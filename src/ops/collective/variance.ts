@@ -37,18 +37,13 @@ const includes = (a: Axes, b: Axes): boolean => b.every((axis) => a.includes(axi
 /** Marks a value as one that varies over more axes. */
 export type Marking = (b: Build, x: Value, mesh: string, over: Axes) => Value;
 
-export interface Rules extends VarianceRules {
-  /** A value marked so that it varies at least as another. */
-  alike(b: Build, x: Value, like: TensorType): Value;
-}
-
 /** The mesh of the first value that varies. */
 function meshOf(site: VaryingSite): string {
   const found = variance(site.inputs) ?? variance(site.regions.flatMap(({ results }) => results));
   return found?.mesh ?? "";
 }
 
-class MeshRules implements Rules {
+class MeshRules implements VarianceRules {
   readonly #mark: Marking;
   readonly #known = new Map<string, Variance>();
   /** Marks that graphs under construction have: cotangents of all uses are added up before they are sent. */
@@ -220,7 +215,7 @@ class MeshRules implements Rules {
   }
 }
 
-export const varianceRules = (mark: Marking): Rules => new MeshRules(mark);
+export const varianceRules = (mark: Marking): VarianceRules => new MeshRules(mark);
 
 /** The node on other operands. A mark adds or takes away what is left to add or take away. */
 function repeated(b: Build, node: Node, inputs: readonly Value[]): readonly Value[] {
