@@ -114,6 +114,7 @@ export function connect(app, names, factsOf) {
       ?.replaceAll(SITE_ROOT, up || "./")
       // Icons are in the page (icons.js): browsers load no part of another file from a folder.
       .replace(/href="[^"]*assets\/icons\.svg#/g, 'href="#')
+      .replaceAll("<img ", '<img loading="lazy" ')
       // The index of the search is loaded when it is opened (site.js).
       .replace(/<script async src="([^"]*)" id="tsd-search-script">/, '<script id="tsd-search-script" data-src="$1">');
   });

@@ -78,7 +78,7 @@ describe.runIf(chromium !== null)("in Chromium", () => {
   it("the focus moves through a page in the order of its parts, and can be seen", async () => {
     const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
     await page.goto(urlOf("functions/tidemark.softmax.html"));
-    await page.locator("#tsd-nav-container a").first().waitFor();
+    await page.locator("#tsd-nav-container a.current").waitFor();
     const order: string[] = [];
     for (let i = 0; i < 400; i++) {
       await page.keyboard.press("Tab");
