@@ -85,7 +85,7 @@ export function memoryOf(args: Arguments): MemoryRequest {
   return { budgetBytes, least, maxSlowdown, strategy, segments: choice(args, "segments", LEVELS), lossy };
 }
 
-/** `4`, `bf16`, `sparse:0.1`, `rank:16`; what is none of them is refused by whoever reads the option. */
+/** `4`, `bf16`, `sparse:0.1`, `rank:16`; what is none of them is refused where the option is read. */
 function formNamed(text: string): unknown {
   const [name = "", amount] = text.split(":");
   if (amount !== undefined) return { [name]: Number(amount) };
