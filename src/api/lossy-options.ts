@@ -6,6 +6,16 @@ import { describe, fail, requireOptions } from "../trace/arguments.ts";
 /** How a number is kept for the backward pass: in so many bits, with others in groups, or as the nearest bf16. */
 export type ResidualBits = 1 | 2 | 4 | 8 | "bf16";
 
+/** A value of which the largest elements are kept, this share of every 256; the others are zero for the backward pass. */
+export interface SparseResiduals {
+  readonly sparse: number;
+}
+
+/** A value whose rows are kept projected to so many dimensions, those in which they are largest. */
+export interface LowRankResiduals {
+  readonly rank: number;
+}
+
 /** What may be rounded between the forward and the backward pass (`lossy` of {@link compile}). */
 export interface LossyOptions {
   /**
@@ -14,7 +24,9 @@ export interface LossyOptions {
    * as it is. Without a budget all of both kinds are rounded, within one those that make it fit. `"auto"`: { linear: 4, rest: 8 }, and
    * nothing is rounded that a budget does not need.
    */
-  readonly residuals: "auto" | { readonly linear?: ResidualBits; readonly rest?: 8 | "bf16" };
+  readonly residuals:
+    | "auto"
+    | { readonly linear?: ResidualBits | SparseResiduals | LowRankResiduals; readonly rest?: 8 | "bf16" };
   /** Decides how numbers are rounded; 0 by default. */
   readonly seed?: number;
 }
@@ -24,13 +36,33 @@ const BITS: readonly unknown[] = [1, 2, 4, 8, "bf16"];
 const REST: readonly unknown[] = [8, "bf16"];
 const HELP = 'give { residuals: "auto" }, or { residuals: { linear: 4, rest: 8 } }';
 
+/** A form that keeps a part of a value. */
+function partOf(name: string, kind: "linear" | "rest", form: object): ResidualForm {
+  requireOptions(name, form as { sparse?: number; rank?: number }, { sparse: "a number", rank: "a number" });
+  const { sparse, rank } = form as { readonly sparse?: number; readonly rank?: number };
+  if ((sparse === undefined) === (rank === undefined)) {
+    fail("InvalidArgument", `${name}: ${describe(form)} is not one form`, "give { sparse: 0.1 } or { rank: 16 }");
+  }
+  if (kind === "rest") {
+    const summary = `${name}: a part of a value, and gradients are not linear in these values: training fails`;
+    fail("InvalidArgument", summary, 'give rest: 8 or "bf16", or leave it out to keep them whole');
+  }
+  if (sparse !== undefined) {
+    if (sparse > 0 && sparse < 1) return { sparse };
+    fail("InvalidArgument", `${name}: sparse is ${sparse}`, "give the share that is kept, above 0 and below 1");
+  }
+  if (rank !== undefined && Number.isInteger(rank) && rank > 0) return { rank };
+  return fail("InvalidArgument", `${name}: rank is ${rank}`, "give a whole number from 1 up");
+}
+
 function formOf(caller: string, kind: "linear" | "rest", bits: unknown): ResidualForm | null {
   if (bits === undefined) return null;
+  if (typeof bits === "object" && bits !== null) return partOf(`${caller}: lossy.residuals.${kind}`, kind, bits);
   if (!BITS.includes(bits)) {
     fail(
       "InvalidArgument",
       `${caller}: lossy.residuals.${kind} is ${describe(bits)}`,
-      'give 8, 4, 2 or 1 bits, or "bf16"',
+      'give 8, 4, 2 or 1 bits, "bf16", { sparse: 0.1 } or { rank: 16 }',
     );
   }
   if (kind === "rest" && !REST.includes(bits)) {

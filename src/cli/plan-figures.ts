@@ -41,7 +41,7 @@ import { argumentsOf, TARGET_OPTIONS, type TargetSettings, targetFor, targetSett
 
 export const LOSSY_OPTION: OptionSpec = {
   value: "SPEC",
-  help: "what may be kept in fewer bits: auto, or linear=4,rest=8; also bf16, seed=N. Results change (docs/lossy.md)",
+  help: "what may be kept in fewer bits: auto, or linear=4,rest=8; also bf16, sparse:0.1, rank:16, seed=N. Results change (docs/lossy.md)",
 };
 
 export const MEMORY_OPTIONS = {
@@ -85,6 +85,13 @@ export function memoryOf(args: Arguments): MemoryRequest {
   return { budgetBytes, least, maxSlowdown, strategy, segments: choice(args, "segments", LEVELS), lossy };
 }
 
+/** `4`, `bf16`, `sparse:0.1`, `rank:16`; what is none of them is refused where the option is read. */
+function formNamed(text: string): unknown {
+  const [name = "", amount] = text.split(":");
+  if (amount !== undefined) return { [name]: Number(amount) };
+  return Number.isNaN(Number(text)) ? text : Number(text);
+}
+
 /** `auto`, or bits by kind: `linear=4,rest=8`. */
 export function lossyOf(args: Arguments): LossyOptions | undefined {
   const text = args.value("lossy");
@@ -96,9 +103,7 @@ export function lossyOf(args: Arguments): LossyOptions | undefined {
   );
   if (wrong)
     throw usageError(`--lossy ${text}: ${wrong.join("=")}`, "give auto, or linear=4,rest=8; seed=N beside them");
-  const { seed, ...bits } = Object.fromEntries(
-    parts.map(([name = "", value]) => [name, Number.isNaN(Number(value)) ? value : Number(value)]),
-  );
+  const { seed, ...bits } = Object.fromEntries(parts.map(([name = "", value = ""]) => [name, formNamed(value)]));
   const residuals = "auto" in bits ? "auto" : bits;
   return { residuals, ...(seed === undefined ? {} : { seed }) } as LossyOptions;
 }

@@ -56,7 +56,7 @@ import {
 import { fft, irfft, rfft } from "./fft.ts";
 import { groupedMatmul, groupedOuter, permuteRows } from "./grouped.ts";
 import { gather, scatterAdd, scatterAddAlong, take } from "./indexing.ts";
-import { keepShort } from "./keep.ts";
+import { keepShort, keptIn } from "./keep.ts";
 import { cholesky } from "./linalg/cholesky.ts";
 import { eigh } from "./linalg/eigh.ts";
 import { matrixExp } from "./linalg/matrix-exp.ts";
@@ -205,6 +205,7 @@ export const allOps: readonly AnyOp[] = [
   groupMin,
   groupMax,
   keepShort,
+  keptIn,
   packGroups,
   unpackGroups,
   // broadcast

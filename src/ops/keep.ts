@@ -42,3 +42,27 @@ export const keepShort: OpDef<KeepAttrs> = defineOp<KeepAttrs>({
       attrs: { value: "", linear: false, key: 0 },
     })),
 });
+
+export type KeptAttrs = KeepAttrs & { readonly form: string; readonly bytes: number; readonly error: number };
+
+/** The value itself, as it was computed from what was kept of it: it says so to reports. */
+export const keptIn: OpDef<KeptAttrs> = defineOp<KeptAttrs>({
+  name: "kept_in",
+  facts: {
+    rounds: ({ value, linear, key, form, bytes, error }, [x]) => ({
+      ...{ form, value, linear, key, error, bytes },
+      wholeBytes: x ? byteLength(x) : 0,
+    }),
+  },
+  infer: (inputs) => [requireOne("kept_in", inputs)],
+  derivative: { kind: "none" },
+  cost: () => ({ flops: 0 }),
+  lower: { kind: "map", fusion: "always", pointwise: true, value: (c, at) => c.inputs[0]?.(at) as Expr },
+  evaluate: ({ inputs: [x] }) => [Float64Array.from(x ?? [])],
+  samples: () => [
+    {
+      inputs: [tensorType("f32", [3, 5])],
+      attrs: { value: "", linear: true, key: 0, form: "rank 2", bytes: 64, error: 0.5 },
+    },
+  ],
+});

@@ -121,6 +121,7 @@ function newNode(op: AnyOp, inputs: readonly Value[], attrs: Attrs, place: Place
 export interface RoundedGraph {
   readonly graph: Graph;
   readonly residuals: readonly RoundedResidual[];
+  readonly seed: number;
   /** By residual: the nodes that compute it from what is kept, the last of which gives it. */
   readonly back: readonly (readonly Node[])[];
 }
@@ -155,11 +156,12 @@ export function withRounded(graph: Graph, residuals: readonly RoundedResidual[],
     const reads = repeats.has(node) ? repeating : late;
     nodes.push(isEarly ? node : reads.reading(node, nodes), ...(behind.get(node) ?? []));
   }
-  return { graph: withLiveNodes({ ...graph, nodes }), residuals, back };
+  return { graph: withLiveNodes({ ...graph, nodes }), residuals, seed, back };
 }
 
-/** The graph with two more results for each node that rounds, in their order: Σ(x̂ - x)², Σx². */
-export function measuringErrors({ graph, residuals, back }: RoundedGraph): Graph {
+/** The graph with two more results for each value that is rounded, Σ(x̂ - x)² and Σx², and the keys of these values in the same order. */
+export function measuringErrors(rounded: RoundedGraph): { readonly graph: Graph; readonly keys: readonly number[] } {
+  const { graph, residuals, back, seed } = rounded;
   const inOrder = residuals.map((residual, i) => ({ ...residual, nodes: at(back, i) })).sort((a, b) => a.id - b.id);
   const nodes: Node[] = [...graph.nodes];
   const results: Value[] = [...graph.results];
@@ -181,5 +183,5 @@ export function measuringErrors({ graph, residuals, back }: RoundedGraph): Graph
     const apart = add(sub, [resultOf(at(unpacking, unpacking.length - 1)), value]);
     for (const x of [apart, value]) results.push(add(sum, [add(square, [x])], { axes }));
   }
-  return { ...graph, nodes, results };
+  return { graph: { ...graph, nodes, results }, keys: inOrder.map(({ id }) => residualKey(seed, id)) };
 }

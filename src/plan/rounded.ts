@@ -19,8 +19,11 @@ function roundings(graph: Graph): ReadonlyMap<number, RoundedForm> {
 /** The keys of all values that are rounded. */
 export const roundedKeys = (graph: Graph): ReadonlySet<number> => new Set(roundings(graph).keys());
 
-export const roundedReports = (graph: Graph): readonly RoundedReport[] =>
-  [...roundings(graph).values()].map(({ key: _, ...report }) => report);
+/** Of each value that is rounded, by its key. */
+export const reportsByKey = (graph: Graph): ReadonlyMap<number, RoundedReport> =>
+  new Map([...roundings(graph)].map(([key, { key: _, ...report }]) => [key, report]));
+
+export const roundedReports = (graph: Graph): readonly RoundedReport[] => [...reportsByKey(graph).values()];
 
 const LISTED = 8;
 
