@@ -24,7 +24,7 @@ function train(state: State, x: Tensor): readonly [State, Tensor] {
   return [optimizer.update(state, d), loss];
 }
 
-const state = optimizer.init(Array.from({ length: 4 }, () => spec([64, 64])) as readonly Tensor[]);
+const state = optimizer.init(Array.from({ length: 3 }, () => spec([64, 64])) as readonly Tensor[]);
 
 it("are curves of their own, of which those with a file go below what persists", () => {
   const { plans } = plansOf(train, [state, spec([32, 64])], { donate: [0] });
@@ -35,7 +35,7 @@ it("are curves of their own, of which those with a file go below what persists",
     lossy: lossyRequest("lossy", { residuals: "auto" }),
   };
   const floorBytes = plans.floorBytes();
-  const curves = [...strategyCurves(plans, { points: [stored], floorBytes, whole: true }, 4, { allowed })];
+  const curves = [...strategyCurves(plans, { points: [stored], floorBytes, whole: true }, 3, { allowed })];
   const others = curves.at(-1)?.others ?? [];
   expect(others.map(({ name }) => name)).toEqual([
     "move",
