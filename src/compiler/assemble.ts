@@ -50,6 +50,9 @@ import { requireValidPlan } from "./valid-plan.ts";
 /** Of which programs the smallest budget is searched for, which takes seconds: those of a few steps take little. */
 export type MinimumSearch = "none" | "small programs" | "all programs";
 
+/** With a file: so near the time of storing everything that recomputing alone is not looked at. */
+const NEARLY = 1.05;
+
 /** All plans of a program. Each is made when it is first asked for, and may come from a cache (plan-cache.ts). */
 export class ProgramPlans {
   readonly #graph: Graph;
@@ -132,9 +135,13 @@ export class ProgramPlans {
       spill?.movesOnly ? null : search,
       this.#tools,
     );
-    if (chosen || spill?.movesOnly) return chosen ?? this.#notRefused(this.#leastSpilled(), memory);
+    if (spill?.movesOnly) return chosen ?? this.#notRefused(this.#leastSpilled(), memory);
+    if (chosen && (!quick || chosen.predictedMs <= NEARLY * this.storeAll.predictedMs)) return chosen;
+    // the first good plans for many budgets may all be slower than the plan that has no file
     const recomputed = this.#found(plain);
-    return recomputed.arenaBytes <= budgetBytes ? recomputed : this.#notRefused(this.#leastSpilled(), memory);
+    const fits = recomputed.arenaBytes <= budgetBytes;
+    if (fits && (!chosen || recomputed.predictedMs < chosen.predictedMs)) return recomputed;
+    return chosen ?? this.#notRefused(this.#leastSpilled(), memory);
   }
 
   /** The smallest plan with all that can be moved in a file. */
