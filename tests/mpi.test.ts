@@ -62,6 +62,17 @@ describe.skipIf(problem !== null)("on several processes", () => {
     expect((mesh.mpi as Record<string, unknown>).startBytes).toBeGreaterThan(0);
   });
 
+  it("parts of the state on each process have the bits of one process", async () => {
+    const { all, one } = foundBy(await runRanks(3, ["parts"])) as Record<string, never> & {
+      readonly all: readonly Record<string, unknown>[];
+      readonly one: Record<string, unknown>;
+    };
+    for (const { losses, last } of all) expect({ losses, last }).toEqual({ losses: one.losses, last: one.last });
+    const sizes = all.map(({ arenaBytes }) => Number(arenaBytes));
+    expect(sizes[2]).toBeLessThan(Number(sizes[1]));
+    expect(sizes[1]).toBeLessThan(Number(one.arenaBytes));
+  });
+
   it("processes with different programs are told which", async () => {
     const { status, err } = await runRanks(3, ["different"]);
     expect(status).not.toBe(0);
