@@ -25,7 +25,7 @@
 import { Code, ModuleBuilder } from "../src/codegen/wasm/encoder.ts";
 import { detectFeatures } from "../src/codegen/wasm/features.ts";
 import { addMicroKernel, columnsOf, type Tile, tileOf } from "../src/codegen/wasm/micro-kernel.ts";
-import { bytesOf, type ProductType } from "../src/kernel/dtype.ts";
+import { bytesOf, elementsIn, elementWriter, type ProductType } from "../src/kernel/dtype.ts";
 
 const DEPTH = 256;
 const RUNS = 12;
@@ -85,8 +85,9 @@ function driver(dtype: ProductType, fma: boolean, tile: Tile): Drive {
 
 /** Zeros would do for the time of most instructions, subnormal numbers would not. */
 function fillWithOrdinaryNumbers(memory: WebAssembly.Memory, dtype: ProductType): void {
-  const numbers = new { f32: Float32Array, f64: Float64Array, i32: Int32Array }[dtype](memory.buffer);
-  for (let i = 0; i < numbers.length; i++) numbers[i] = (i % 17) - 8;
+  const numbers = elementsIn(dtype, memory.buffer as ArrayBuffer, 0, memory.buffer.byteLength / bytesOf(dtype));
+  const write = elementWriter(dtype);
+  for (let i = 0; i < numbers.length; i++) numbers[i] = write((i % 17) - 8);
 }
 
 function gigaflops(drive: Drive, dtype: ProductType, tile: Tile, panels: number): number {

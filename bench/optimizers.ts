@@ -1,6 +1,8 @@
 /** @file `npm run bench:optimizers [-- STEPS NAME]`: losses of optimizers with less state beside AdamW's, on two models, with the spread over seeds. */
 import "../src/node/index.ts";
+import { bytesOf } from "../src/kernel/dtype.ts";
 import * as optim from "../src/optim/index.ts";
+import { Tensor } from "../src/trace/tensor.ts";
 import { byteGpt, spirals } from "./byte-gpt.ts";
 import { trained } from "./training.ts";
 
@@ -12,6 +14,8 @@ const optimizersFor = (half: number): readonly (readonly [string, optim.Optimize
   ["adamw", optim.adamw({ lr: 3e-3 })],
   ["adamw8bit", optim.adamw8bit({ lr: 3e-3 })],
   ["adamMini", optim.adamMini({ lr: 3e-3, weightDecay: 0.01 })],
+  ["sgd", optim.sgd({ lr: 0.1, momentum: 0.9 })],
+  ["sgd, bf16 momentum", optim.sgd({ lr: 0.1, momentum: 0.9, momentumType: "bf16" })],
   ["galore, rank of half the width", optim.galore({ lr: 6e-3, rank: half, every: 50, scale: 1, weightDecay: 0.01 })],
 ];
 
@@ -41,6 +45,6 @@ for (const [model, half] of [
 
 /** Bytes of every tensor of a tree. */
 function leavesOf(tree: unknown): readonly number[] {
-  if (tree !== null && typeof tree === "object" && "elements" in tree) return [4 * (tree.elements as number)];
+  if (tree instanceof Tensor) return [tree.elements * bytesOf(tree.dtype)];
   return tree !== null && typeof tree === "object" ? Object.values(tree).flatMap(leavesOf) : [];
 }

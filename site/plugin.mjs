@@ -114,6 +114,12 @@ export function connect(app, names, factsOf) {
       ?.replaceAll(SITE_ROOT, up || "./")
       // Icons are in the page (icons.js): browsers load no part of another file from a folder.
       .replace(/href="[^"]*assets\/icons\.svg#/g, 'href="#')
+      // Parts of a page by their names, for screen readers.
+      .replace('<div class="col-content">', '<div class="col-content" role="main">')
+      .replace('<nav id="tsd-sidebar-links"', '<nav aria-label="Applications" id="tsd-sidebar-links"')
+      .replace('<nav class="tsd-navigation">', '<nav aria-label="Contents" class="tsd-navigation">')
+      .replaceAll("<table>", '<table tabindex="0">')
+      .replaceAll("<img ", '<img loading="lazy" ')
       // The index of the search is loaded when it is opened (site.js).
       .replace(/<script async src="([^"]*)" id="tsd-search-script">/, '<script id="tsd-search-script" data-src="$1">');
   });

@@ -51,7 +51,7 @@ const MORE_PARAMETERS: readonly ParameterException[] = [];
  */
 const IN_PLAIN_WORDS: readonly string[] = [
   ...["README.md", "ARCHITECTURE.md", "CHANGELOG.md"],
-  ...["docs/", "bench/", "examples/", "scripts/", "src/"],
+  ...["docs/", "bench/", "examples/", "scripts/", "site/explainer/", "src/"],
 ];
 
 /** Files in which such words stand for something else. */

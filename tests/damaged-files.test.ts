@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { deflateRawSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { loadNpz, loadShards } from "../src/api/index.ts";
+import { compile, loadNpz, loadShards, spec, type Tensor } from "../src/api/index.ts";
 import { readOnnx } from "../src/exchange/onnx/index.ts";
 import { readPt2 } from "../src/exchange/pt2/index.ts";
 import { readModel } from "../src/node/index.ts";
@@ -86,6 +86,46 @@ describe("files that are made to harm", () => {
     const index = new TextEncoder().encode(JSON.stringify({ weight_map: { a: "../secret.safetensors" } }));
     await expect(loadShards(index, () => new Blob([]))).rejects.toThrow();
     rmSync(folder, { recursive: true });
+  });
+
+  it("functions that call others twice, forty deep, are refused", () => {
+    const calls = (name: string) => [
+      { kind: name, domain: "mine", inputs: ["v"], outputs: ["h"] },
+      { kind: name, domain: "mine", inputs: ["h"], outputs: ["o"] },
+    ];
+    const functions = Array.from({ length: 40 }, (_, i) => ({
+      ...{ name: `f${i}`, domain: "mine", inputs: ["v"], outputs: ["o"] },
+      nodes: i === 0 ? [{ kind: "Identity", inputs: ["v"], outputs: ["o"] }] : calls(`f${i - 1}`),
+    }));
+    const nodes = [{ kind: "f39", domain: "mine", inputs: ["x"], outputs: ["y"] }];
+    const model = readOnnx(write.model({ nodes, functions, inputs: [one("x")], outputs: [one("y")] }));
+    expect(() => model.apply(model.params, model.specs())).toThrow("more than 500,000 nodes");
+  });
+
+  it("loops in loops are not written out", () => {
+    const scalar = (name: string, type: number): write.ValueParts => ({ name, type, shape: [] });
+    const loop = (depth: number): { nodes: write.NodeParts[]; weights: write.TensorParts[] } => {
+      const name = (text: string): string => `${text}${depth}`;
+      const inner = depth === 0 ? { nodes: [{ kind: "Identity", inputs: ["v0"], outputs: ["o0"] }] } : loop(depth - 1);
+      const body = write.graph({
+        ...inner,
+        inputs: [scalar(name("i"), write.INT64), scalar(name("c"), write.BOOL), one(name("v"))],
+        nodes: [...inner.nodes, { kind: "Identity", inputs: [name("c")], outputs: [name("d")] }],
+        outputs: [scalar(name("d"), write.BOOL), one(depth === 0 ? "o0" : `r${depth - 1}`)],
+      });
+      const from = `v${depth + 1}`;
+      const node = {
+        kind: "Loop",
+        inputs: [name("n"), "", from],
+        outputs: [name("r")],
+        attributes: { body: { graph: body } },
+      };
+      return { nodes: [node], weights: [{ name: name("n"), type: write.INT64, shape: [], data: [64] }] };
+    };
+    const file = write.model({ ...loop(5), inputs: [one("v6")], outputs: [one("r5")] });
+    const model = readOnnx(file);
+    const planned = compile((x: Tensor) => model.apply(model.params, [x])).program(spec([1]));
+    expect(planned.arenaBytes).toBeLessThan(4096);
   });
 
   it("graphs that need themselves are refused", () => {

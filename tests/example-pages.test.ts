@@ -127,6 +127,8 @@ describe.runIf(path !== null)("the examples in a page", () => {
       const { losses, arenaBytes } = await page.evaluate<{ losses: number[]; arenaBytes: number }>("example.begin()");
       expect(losses).toHaveLength(30);
       expect(losses.at(-1)).toBeLessThan((losses[0] as number) - 0.3);
+      expect(await page.textContent("#status")).toMatch(/^30 steps, loss [\d.]+ → [\d.]+$/);
+      expect(await page.textContent("#result")).toMatch(/^[\d.]+ KiB for everything, (5[5-9]|6\d) % less than the/);
       const [saved] = await Promise.all([page.waitForEvent("download"), page.click("#save")]);
       const [settings] = await Promise.all([page.waitForEvent("download"), page.click("#config")]);
       // what was downloaded is read here, and merged into the model

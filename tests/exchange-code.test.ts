@@ -7,20 +7,30 @@ import { exchangePlaces, groupsIn } from "../src/codegen/native/exchange.ts";
 import type { NativeEmitOptions } from "../src/codegen/native/options.ts";
 import { emitNativeProgram } from "../src/codegen/native/program.ts";
 import { assemble } from "../src/compiler/assemble.ts";
-import { NO_HOST } from "../src/compiler/host.ts";
+import { NO_HOST, type PlannerHost } from "../src/compiler/host.ts";
 import { overlappedPlan } from "../src/compiler/overlap.ts";
 import { allReduce, deviceIndex, mesh, permute, shard } from "../src/parallel/index.ts";
 import { planJson } from "../src/plan/json.ts";
 import { readPlanJson } from "../src/plan/read-json.ts";
 import { reportText } from "../src/plan/report.ts";
+import { validate } from "../src/plan/validate.ts";
 import { type AnyFunction, flattenArguments } from "../src/trace/function.ts";
 
 const MESH = mesh({ data: 2, tensor: 2 });
 
-function placedOf(fn: AnyFunction, args: readonly Tensor[], threads = 1) {
+interface PlacedOptions {
+  readonly threads?: number;
+  readonly budgetBytes?: number;
+  readonly host?: PlannerHost;
+}
+
+const HOST: PlannerHost = { ...NO_HOST, overlappedPlan };
+
+function placedOf(fn: AnyFunction, args: readonly Tensor[], how: PlacedOptions = {}) {
+  const { threads = 1, budgetBytes, host = HOST } = how;
   const options: NativeEmitOptions = { lanes: 4, fma: false, threads };
   const { graph } = traceProgram(fn, flattenArguments(fn, args), {});
-  const placed = assemble({ graph }, nativeDescription(options), {}, { ...NO_HOST, overlappedPlan });
+  const placed = assemble({ graph }, nativeDescription(options), { memory: { budgetBytes } }, host);
   return { placed, text: emitNativeProgram(placed.kernels, placed.copies, options).text };
 }
 
@@ -54,7 +64,7 @@ describe("a program with collectives", () => {
 
   it("calls them from the first thread alone, with the other threads behind it", () => {
     const fn = sharded((x) => allReduce(x.mul(2), { over: ["data", "tensor"] }).mul(3));
-    const { text } = placedOf(fn, [zeros([1 << 18])], 2);
+    const { text } = placedOf(fn, [zeros([1 << 18])], { threads: 2 });
     expect(text).toMatch(
       /if \(TAKE_FIRST\(\)\) \{\n\s+mpi->start\(.*-1\);\n\s+DONE_ALL\(\);|if \(thread == 0\) mpi->start/,
     );
@@ -118,5 +128,25 @@ describe("a plan with collectives in flight", () => {
     expect(reportText(placed.plan)).toMatch(
       /exchanges: \d+ collectives? of [\d,]+ bytes, [1-9]\d* in flight beside other steps/,
     );
+  });
+
+  it("keeps to the budget, with less in flight where there is less room", () => {
+    const args = [zeros([128 * 128])];
+    const { height } = placedOf(fn, args, { host: NO_HOST }).placed.plan;
+    const inFlight = ({ plan }: ReturnType<typeof placedOf>["placed"]): number =>
+      plan.program.steps.filter(({ exchange }) => exchange?.kind === "start").length;
+    expect(inFlight(placedOf(fn, args, { host: NO_HOST }).placed)).toBe(0);
+    for (const budgetBytes of [height, height + 4 * 128 * 128, 4 * height]) {
+      const { placed } = placedOf(fn, args, { budgetBytes });
+      expect(placed.plan.height).toBeLessThanOrEqual(budgetBytes);
+      expect(validate(placed.plan.program, placed.plan)).toEqual([]);
+    }
+    expect(inFlight(placedOf(fn, args, { budgetBytes: 4 * height }).placed)).toBeGreaterThan(0);
+  });
+
+  it("is predicted to take no longer than with every collective done when its step is", () => {
+    const args = [zeros([128 * 128])];
+    const flying = placedOf(fn, args).placed.predictedMs;
+    expect(flying).toBeLessThan(placedOf(fn, args, { host: NO_HOST }).placed.predictedMs);
   });
 });

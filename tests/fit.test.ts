@@ -68,9 +68,65 @@ describe("models from configs", () => {
     expect(
       count({
         ...{ model_type: "vit", hidden_size: 768, num_attention_heads: 12 },
-        ...{ num_hidden_layers: 12, intermediate_size: 3072 },
+        ...{ num_hidden_layers: 12, intermediate_size: 3072, num_labels: 1000 },
       }),
     ).toBe(86_567_656);
+  });
+
+  it("have heads, activations and results of their kind", () => {
+    const count = (json: object): number =>
+      Object.values(modelOfConfig(json, { batch: 1, tokens: 8 }).params).reduce(
+        (sum, { elements }) => sum + elements,
+        0,
+      );
+    const gemma = {
+      ...{ model_type: "gemma", hidden_size: 2048, intermediate_size: 16384, num_hidden_layers: 18, head_dim: 256 },
+      ...{ num_attention_heads: 8, num_key_value_heads: 1, vocab_size: 256000, max_position_embeddings: 8192 },
+    };
+    expect(count(gemma)).toBe(2_506_172_416);
+    const encoder = {
+      ...{ model_type: "bert", hidden_size: 768, num_attention_heads: 12, num_hidden_layers: 12 },
+      ...{ intermediate_size: 3072, vocab_size: 30522 },
+    };
+    const roberta = {
+      ...encoder,
+      model_type: "roberta",
+      vocab_size: 50265,
+      max_position_embeddings: 514,
+      type_vocab_size: 1,
+    };
+    expect(count(roberta)).toBe(124_697_433);
+    expect(count({ ...encoder, architectures: ["BertForSequenceClassification"] })).toBe(109_483_778);
+    const tied = { ...LLAMA, tie_word_embeddings: true };
+    expect(count(LLAMA) - count(tied)).toBe(500 * 64);
+    expect(count({ ...LLAMA, mlp_bias: true }) - count(LLAMA)).toBe(2 * (128 + 128 + 64));
+    expect(count({ ...LLAMA, architectures: ["LlamaForSequenceClassification"] })).toBe(count(tied) + 2 * 64);
+  });
+
+  it("keep what norms read in f32, also in bf16", () => {
+    const kept = (json: object): number =>
+      eagerStep(eagerProgram(modelOfConfig(json, { batch: 8 }), { floatBytes: 2, loss: "cross-entropy" }), "sgd").peak
+        .byPurpose.activations;
+    const deeper = { ...LLAMA, num_hidden_layers: 3 };
+    // two norms in each layer of [8, 64, 64]: 4 bytes an element of what they read, beside 2 of what they write
+    const [elements, inner] = [8 * 64 * 64, 8 * 64 * 128];
+    const halves = 2 * (2 * elements + elements + 3 * elements + elements + 4 * inner);
+    expect(kept(deeper) - kept(LLAMA)).toBeGreaterThan(2 * 4 * elements + halves);
+  });
+
+  it("are refused where they cannot be followed", () => {
+    const refused = (json: object): string => {
+      try {
+        modelOfConfig(json, { batch: 1 });
+      } catch (error) {
+        return String(error);
+      }
+      return "";
+    };
+    expect(refused([])).toContain("the config has no model_type");
+    expect(refused({ ...LLAMA, num_attention_heads: 3 })).toContain("3 heads in 64 hidden elements");
+    expect(refused({ ...LLAMA, num_hidden_layers: 1e9 })).toContain("1,000,000,000 layers");
+    expect(refused({ ...LLAMA, hidden_act: "sine" })).toContain('the activation "sine"');
   });
 
   it("are refused where they are not known", () => {
@@ -95,7 +151,7 @@ describe("policies", () => {
   const eager = eagerProgram(modelOfConfig(TINY, { batch: 64 }));
 
   it("find the blocks of a model", () => {
-    const blocks = blocksOf(eager.program, false);
+    const blocks = blocksOf(eager.program, { isHalf: false, type: eager.type });
     expect(blocks.map(({ module }) => module)).toEqual([0, 1, 2, 3].map((i) => `transformer.h.${i}`));
     expect(blocks[0]?.kept.map(({ operation, occurrence }) => `${operation} ${occurrence}`)).toEqual([
       "aten.addmm.default 0",
@@ -104,6 +160,14 @@ describe("policies", () => {
       "aten.addmm.default 2",
       "aten.addmm.default 3",
     ]);
+  });
+
+  it("know which operations heads that share keys are", () => {
+    const { program, type } = eagerProgram(modelOfConfig(LLAMA, { batch: 2 }));
+    const kept = (isHalf: boolean): readonly string[] =>
+      (blocksOf(program, { isHalf, type })[0]?.kept ?? []).map(({ operation }) => operation);
+    expect(kept(false)).toEqual(new Array(7).fill("aten.mm.default"));
+    expect(kept(true)).toContain("aten._scaled_dot_product_flash_attention.default");
   });
 
   it("lower the peak, whole blocks most, and are chosen for the budget", () => {
@@ -117,6 +181,9 @@ describe("policies", () => {
     const least = choosePolicy(eager, { ...request, budget: 1 });
     expect(least.after.peak.bytes).toBeLessThan(some.after.peak.bytes);
     expect(least.after.heldBytes).toBe(least.before.heldBytes);
+    // as a share of what derivatives keep, for torch.compile, wherever the peak is
+    expect(least.after.savedBytes).toBeGreaterThan(0);
+    expect(least.after.savedBytes).toBeLessThan(0.2 * least.before.savedBytes);
     const text = policyText(some, "torch");
     expect(text).toContain("use_reentrant=False");
     expect(text).toContain("transformer.h.0");

@@ -10,12 +10,13 @@ import {
   random,
   spec,
   type Tensor,
+  topK,
   valueAndGrad,
+  where,
 } from "../src/api/index.ts";
 import type { LossyOptions } from "../src/api/lossy-options.ts";
 import type { PlanningOptions } from "../src/api/request.ts";
-import { ROUNDED_BITS } from "../src/ops/rounding.ts";
-import { expectedError } from "../src/plan/rounded.ts";
+import { expectedError, ROUNDED_BITS } from "../src/ops/rounding.ts";
 import { tidemark } from "./support/command.ts";
 import { lastLine } from "./support/outcome.ts";
 
@@ -52,6 +53,75 @@ describe("residuals in few bits", () => {
       expect(bytes).toBe((whole * (linear ? 4 : 8)) / 32 + (8 * BATCH * WIDTH) / 256);
     }
     expect(plan(step)(...specs).lossy).toEqual([]);
+  });
+
+  it("are rounded to bf16 where that is asked for, and gradients by less than in 8 bits", () => {
+    const short: LossyOptions = { residuals: { linear: "bf16", rest: "bf16" } };
+    const { lossy, arenaBytes } = plan(step, { lossy: short })(...specs);
+    for (const { form, bytes, wholeBytes } of lossy) expect([form, bytes]).toEqual(["bf16", wholeBytes / 2]);
+    expect(lossy.length).toBe(plan(step, { lossy: both })(...specs).lossy.length);
+    expect(arenaBytes).toBeLessThan(plan(step)(...specs).arenaBytes);
+    const deviation = (lossy: LossyOptions) => lossyDeviation(step, { lossy })(weights, x);
+    const [brain, eight] = [deviation(short), deviation({ residuals: { linear: 8, rest: 8 } })];
+    for (const { measured, error } of brain.values) {
+      expect(measured).toBeGreaterThan(error / 1.5);
+      expect(measured).toBeLessThan(error * 1.5);
+    }
+    for (const [i, { relative }] of brain.results.entries()) {
+      expect(relative).toBeLessThan(i === 0 ? 1e-12 : eight.results[i]!.relative);
+    }
+  });
+
+  it("are whole where they are as sparse as the form, at a thirteenth of the bytes", () => {
+    const eight = (h: Tensor): Tensor =>
+      where(
+        h.greaterEqual(
+          topK(h, 8).values.slice([
+            [0, BATCH],
+            [7, 8],
+          ]),
+        ),
+        h,
+        0,
+      );
+    const loss = (ws: readonly Tensor[], input: Tensor) =>
+      ws.reduce((h, w) => eight(h.matmul(w).relu()).matmul(w), input).sum();
+    const [ws, input] = [[random.normal(random.key(5), [256, 256])], random.normal(random.key(6), [BATCH, 256])];
+    const { values, results } = lossyDeviation(valueAndGrad(loss), {
+      lossy: { residuals: { linear: { sparse: 1 / 16 } } },
+    })(ws, input);
+    expect(values.map(({ form, measured, bytes, wholeBytes }) => [form, measured, wholeBytes / bytes])).toEqual([
+      ["16 of 256", 0, 12.8],
+    ]);
+    for (const { relative } of results) expect(relative).toBe(0);
+    // of others the largest are left
+    const some = lossyDeviation(step, { lossy: { residuals: { linear: { sparse: 0.1 } } } })(weights, x);
+    for (const { form, measured } of some.values) {
+      expect(form).toBe("26 of 256");
+      expect(measured).toBeGreaterThan(0.1);
+      expect(measured).toBeLessThan(1);
+    }
+  });
+
+  it("are projected to the rank that is asked for, and little is lost of smooth functions of two numbers", () => {
+    const loss = (ws: readonly Tensor[], input: Tensor) => ws.reduce((h, w) => h.matmul(w).sin(), input).mean();
+    const ws = [
+      [2, 64],
+      [64, 64],
+      [64, 64],
+    ].map((shape, i) => random.normal(random.key(i), shape).mul(shape[0]! ** -0.5));
+    const places = random.uniform(random.key(7), [BATCH, 2], { lo: -1, hi: 1 });
+    const low: LossyOptions = { residuals: { linear: { rank: 12 } } };
+    const { values, results } = lossyDeviation(valueAndGrad(loss), { lossy: low })(ws, places);
+    expect(values.length).toBe(2);
+    for (const { form, bytes, measured, error } of values) {
+      expect([form, bytes]).toEqual(["rank 12", 4 * 12 * (BATCH + 64)]);
+      expect(measured).toBeGreaterThan(0);
+      expect(measured).toBeLessThan(0.02 * error);
+    }
+    for (const { relative } of results) expect(relative).toBeLessThan(0.01);
+    const twice = [1, 2].map((threads) => numbers(compile(valueAndGrad(loss), { lossy: low, threads })(ws, places)));
+    expect(twice[0]).toEqual(twice[1]);
   });
 
   it("leave results as they are where nothing is asked for, and of auto without a budget", () => {
@@ -136,6 +206,11 @@ describe("what is refused", () => {
     expect(asked({ residuals: "half" })).toThrow('lossy.residuals is the string "half"');
     expect(asked({ residuals: {} })).toThrow("says no bits");
     expect(asked({ residuals: { linear: 3 } })).toThrow("lossy.residuals.linear is 3");
+    expect(asked({ residuals: { linear: { sparse: 2 } } })).toThrow("lossy.residuals.linear: sparse is 2");
+    expect(asked({ residuals: { linear: { rank: 0.5 } } })).toThrow("lossy.residuals.linear: rank is 0.5");
+    expect(asked({ residuals: { linear: { delta: 4 } } })).toThrow("delta");
+    expect(asked({ residuals: { linear: { rank: 4, sparse: 0.5 } } })).toThrow("is not one form");
+    expect(asked({ residuals: { rest: { rank: 4 } } })).toThrow("gradients are not linear in these values");
     expect(asked({ residuals: { rest: 4 } })).toThrow(
       "gradients are not linear in these values: below 8 bits training fails",
     );
@@ -158,6 +233,8 @@ describe("the command line", () => {
 
   it.each([
     ["rest=4", "below 8 bits training fails"],
+    ["linear=f16", 'lossy.residuals.linear is the string "f16"'],
+    ["linear=rank:x", "rank is NaN"],
     ["linear=3", "lossy.residuals.linear is 3"],
     ["half=4", "--lossy half=4"],
     ["linear", "--lossy linear"],

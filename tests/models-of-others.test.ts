@@ -131,6 +131,18 @@ describe.skipIf(!hasModels)("the command line", () => {
     expect((await tidemark("import", join(folder, "io.safetensors"))).err).toContain("is no model that can be read");
     expect((await tidemark("import", join(folder, "model.pt2"), "--grads", "x")).err).toContain("--grads without --io");
   });
+
+  it("says what to do next, without a line of its own file", async () => {
+    const bare = join(MODELS, "large/bert-base.b1.graph.pt2");
+    const problem = "lacks the bytes of";
+    expect((await tidemark("import", bare, "--io", join(folder, "io.safetensors"))).err).toContain(problem);
+    expect((await tidemark("export", bare)).err).toContain(problem);
+    expect((await tidemark("import", join(folder, "model.safetensors"))).err).toContain(
+      "it has weights and no program",
+    );
+    const open = await tidemark("fit", join(MODELS, "extra/dyn.pt2"));
+    expect(open.err).toMatch(/^InvalidArgument: open sizes of the model: (\w+)\n {2}help: .* --size \1=8\n$/);
+  });
 });
 
 async function tidemark(...argv: string[]): Promise<{ code: number; out: string; err: string }> {

@@ -7,7 +7,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import type { PlacedKernel } from "../src/codegen/placed.ts";
 import type { DType } from "../src/kernel/dtype.ts";
-import { bytesOf, storable } from "../src/kernel/dtype.ts";
+import { bytesOf } from "../src/kernel/dtype.ts";
 import { call, type Expr, type LoopVar, load } from "../src/kernel/expr.ts";
 import { varIndex } from "../src/kernel/index-math.ts";
 import { interpretKernel } from "../src/kernel/interpret.ts";
@@ -99,7 +99,7 @@ function caseOf(name: string, dtype: FloatType, args: number, f: (...args: Expr[
   });
   const operands = [
     ...inputs.map(() => ({ dtype, elements: N, role: "in" as const })),
-    { dtype: storable(value.dtype), elements: N, role: "out" as const },
+    { dtype: value.dtype, elements: N, role: "out" as const },
   ];
   return {
     name: `${name} on ${dtype}`,

@@ -45,6 +45,7 @@ function stateBytes(optimizer: optim.Optimizer): number {
 const OPTIMIZERS: readonly (readonly [name: string, optimizer: optim.Optimizer, formula: string, bytes: number])[] = [
   ["sgd()", optim.sgd(), "0", 0],
   ["sgd({ momentum })", optim.sgd({ momentum: 0.9 }), "4", 4],
+  ['sgd({ momentum, momentumType: "bf16" })', optim.sgd({ momentum: 0.9, momentumType: "bf16" }), "2", 2],
   ["adam(), adamw(), lamb()", optim.adamw(), "8", 8],
   ["lion()", optim.lion(), "4", 4],
   ["adafactor()", optim.adafactor(), "4·(n + m)/(n·m)", 8 / 256],

@@ -2,9 +2,11 @@
 import { compileAsync, loadFrom, spec, trainLoop } from "tidemark";
 import { sizeText } from "../shared/budget.mjs";
 import { byId, download, drawLine, showProgress } from "../shared/page.mjs";
-import { adapting, batches, sizesOf, tokensOf } from "./gpt2.mjs";
+import { adapting, batches, sizesOf, tokensOf, wholeTraining } from "./gpt2.mjs";
 
 const SHOWN_EACH = 10;
+/** Weights whose optimizer state is small enough to be made for a comparison alone. */
+const MOST_COMPARED = 2 ** 24;
 
 let stop = new AbortController();
 /** Tensors of the chosen file, by name. */
@@ -38,8 +40,8 @@ async function train() {
   const compiled = await compileAsync(step, [state, params, ids, ids], options);
   const { arenaBytes } = compiled.program(state, params, ...next(0));
   const count = tuned.targets.length;
-  byId("result").textContent =
-    `${sizeText(arenaBytes)} for everything; ${count} of ${Object.keys(params).length} weights have an adapter`;
+  const adapted = `${count} of ${Object.keys(params).length} weights have an adapter`;
+  byId("result").textContent = `${sizeText(arenaBytes)} for everything; ${adapted}`;
   const losses = [];
   const run = await trainLoop({
     state,
@@ -57,8 +59,23 @@ async function train() {
   trained = { tuned, adapter: run.state.params };
   drawLine(document.querySelector("svg"), losses, losses.length - 1);
   byId("progress").value = 1;
-  byId("status").textContent = `${run.steps} steps, loss ${losses.at(-1)?.toFixed(3) ?? "-"}`;
+  const [first, last] = [losses[0], losses.at(-1)].map((loss) => loss?.toFixed(3) ?? "-");
+  byId("status").textContent = `${run.steps} steps, loss ${first} → ${last}`;
+  const elements = Object.values(params).reduce((sum, tensor) => sum + tensor.elements, 0);
+  if (elements <= MOST_COMPARED) {
+    const all = await wholeBytes(ids, signal);
+    const less = `${Math.round(100 * (1 - arenaBytes / all))} % less than the ${sizeText(all)} of training all weights`;
+    byId("result").textContent = `${sizeText(arenaBytes)} for everything, ${less}; ${adapted}`;
+  }
   return { losses, arenaBytes };
+}
+
+/** Bytes of a step that trains all weights, which is planned and not run. */
+async function wholeBytes(ids, signal) {
+  const { init, step } = wholeTraining(params, { heads: numberOf("heads") });
+  const state = init();
+  const whole = await compileAsync(step, [state, ids, ids], { donate: [0], signal });
+  return whole.program(state, ids, ids).arenaBytes;
 }
 
 async function begin() {

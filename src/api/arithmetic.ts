@@ -111,7 +111,7 @@ export function bitwiseNot(x: TensorLike): Tensor {
 }
 
 /**
- * a · 2ᶜᵒᵘⁿᵗ of integers, bits beyond the 32nd lost: all of them if the count is below 0 or above 31.
+ * a · 2ᶜᵒᵘⁿᵗ of integers, bits beyond the 32nd (of i64 the 64th) lost: all of them if the count is below 0 or above 31 (63).
  *
  * @example
  * import { leftShift, tensor } from "tidemark";
@@ -123,7 +123,7 @@ export function leftShift(a: TensorLike, count: TensorLike): Tensor {
 }
 
 /**
- * floor(a / 2ᶜᵒᵘⁿᵗ) of integers; only the sign, 0 or -1, is left if the count is below 0 or above 31.
+ * floor(a / 2ᶜᵒᵘⁿᵗ) of integers; only the sign, 0 or -1, is left if the count is below 0 or above 31 (of i64 63).
  *
  * @example
  * import { rightShift, tensor } from "tidemark";

@@ -6,10 +6,11 @@
  */
 import { at } from "../base/invariant.ts";
 import { ProgramPlans } from "../compiler/assemble.ts";
+import type { RoundedReport } from "../ir/facts.ts";
 import type { Graph } from "../ir/graph.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { measuringErrors } from "../passes/rounded-residuals.ts";
-import { type RoundedReport, roundedKeys, roundedReports } from "../plan/rounded.ts";
+import { reportsByKey, roundedKeys } from "../plan/rounded.ts";
 import { fail, requireFunction } from "../trace/arguments.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
@@ -106,12 +107,14 @@ export function lossyDeviation<A extends readonly Tree[] = [Tensor], R = unknown
       return results;
     };
     const measuring = measuringErrors(plans.lossyForms(lossy).rounded(roundedKeys(chosen.result.graph)));
-    const [rounded, exact] = [run(measuring), run(plans.storedGraph)];
+    const [rounded, exact] = [run(measuring.graph), run(plans.storedGraph)];
     const count = exact.length;
-    const reports = roundedReports(measuring);
-    const values = reports.map((report, i) => {
+    const reports = reportsByKey(measuring.graph);
+    const values = measuring.keys.flatMap((key, i): readonly ValueDeviation[] => {
+      const report = reports.get(key);
+      if (!report) return [];
       const [apart, whole] = [0, 1].map((k) => at(rounded, count + 2 * i + k).item());
-      return { ...report, measured: Math.sqrt((apart ?? 0) / Math.max(whole ?? 0, Number.MIN_VALUE)) };
+      return [{ ...report, measured: Math.sqrt((apart ?? 0) / Math.max(whole ?? 0, Number.MIN_VALUE)) }];
     });
     const { paths, leaves } = flatten(unflatten(source.traced.resultTree, exact) as Tree, "result");
     const results = leaves.flatMap((leaf, i) =>

@@ -64,13 +64,12 @@ class SettledFile extends PageFile implements SpillFile {
  * function; `close()` removes it. What workers that have ended left behind is removed when the next one is made.
  *
  * @example
- * ```ts
- * // in a worker of a page
- * import { compile, pageFile } from "tidemark";
+ * // run, throws TargetUnsupported
+ * // it is for workers of pages
+ * import { compile, grad, pageFile, type Tensor } from "tidemark";
  *
  * const file = await pageFile();
- * const step = compile(train, { memory: "64MiB", spill: { to: file }, donate: [0] });
- * ```
+ * const slope = compile(grad((w: Tensor) => w.tanh().sum()), { memory: "64MiB", spill: { to: file } });
  */
 export async function pageFile(): Promise<SpillFile> {
   const { navigator, crypto } = globalThis as unknown as WorkerScope;

@@ -1,8 +1,8 @@
 /** @file What a program needs: the numbers of its plan, with what is known of the traced function and of the target. */
 import type { ChosenProgram } from "../compiler/stored.ts";
+import type { RoundedReport } from "../ir/facts.ts";
 import type { Graph } from "../ir/graph.ts";
 import type { Plan } from "../plan/problem.ts";
-import type { RoundedReport } from "../plan/rounded.ts";
 import type { ChosenTarget } from "../runtime/choose-target.ts";
 import { type PlacedFigures, placedFigures } from "./placed-figures.ts";
 import { pathsOf, type TracedProgram } from "./traced-program.ts";

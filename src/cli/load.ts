@@ -98,7 +98,7 @@ function builtInOrGraph(word: string): Loaded | null {
 
 function unknownName(word: string): TidemarkError {
   const names = ALL_PROGRAMS.map((program) => program.name);
-  const files = `or give a ${KINDS} file`;
+  const files = `or give a ${KINDS} file, a model as .onnx or .pt2`;
   return unknownProgram(
     `there is no program ${word}`,
     `${guess(word, names)}built in are ${names.join(", ")}; ${files}`,

@@ -110,11 +110,17 @@ function processIo(): Io {
   return io;
 }
 
+/** The command's own file is not a line of the user's. */
+function messageOf(error: TidemarkError): string {
+  if (!/^tidemark\.js:/.test(error.where ?? "")) return error.message;
+  return new TidemarkError(error.code, error.summary, { help: error.help }).message;
+}
+
 /** Prints an error and returns the exit code. */
 function report(thrown: unknown, io: Io): number {
   const error = asUserError(thrown);
   if (error instanceof TidemarkError) {
-    io.err(`${error.message}\n`);
+    io.err(`${messageOf(error)}\n`);
     return 1;
   }
   io.err(`${error instanceof Error ? error.stack : String(error)}\n`);

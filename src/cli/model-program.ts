@@ -3,6 +3,7 @@
  * and to measure. Inputs are random numbers, whole ones zeros.
  */
 import { basename, extname } from "node:path";
+import { TidemarkError } from "../base/errors.ts";
 import type { ImportedModel } from "../exchange/shared/model.ts";
 import { type ModelTraining, type TrainingSettings, trainingOf } from "../fit/training.ts";
 import { readModel } from "../node/models.ts";
@@ -53,4 +54,18 @@ export function programOf(model: ImportedModel, path: string, settings: Training
 
 export async function modelProgram(path: string, sizes: Readonly<Record<string, number>> = {}): Promise<ModelProgram> {
   return programOf(await readModel(path, { unknown: "plan" }), path, { optimizer: "adam", sizes });
+}
+
+/** Names in a message. */
+const MOST_NAMES = 5;
+
+/** A model can be listed and planned without the bytes of its weights, but not run. */
+export function requireWeights({ params }: ImportedModel, path: string): void {
+  const missing = Object.entries(params).flatMap(([name, tensor]) => (tensor.storage?.abstract ? [name] : []));
+  if (missing.length === 0) return;
+  const names = missing.length > MOST_NAMES ? [...missing.slice(0, MOST_NAMES), "…"] : missing;
+  const summary = `${path} lacks the bytes of ${missing.length} of ${Object.keys(params).length} weights: ${names.join(", ")}`;
+  throw new TidemarkError("InvalidFile", summary, {
+    help: "export it with its weights; without them it can be planned: tidemark fit, tidemark plan",
+  });
 }

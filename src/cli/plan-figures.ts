@@ -15,6 +15,7 @@ import { at } from "../base/invariant.ts";
 import { type MinimumSearch, ProgramPlans } from "../compiler/assemble.ts";
 import type { TargetCosts } from "../compiler/node-costs.ts";
 import { type MemoryRequest, PLAIN_REQUEST, type PlanProgress } from "../compiler/request.ts";
+import type { RoundedReport } from "../ir/facts.ts";
 import type { Graph, Node } from "../ir/graph.ts";
 import { byteLength } from "../ir/type.ts";
 import { allNodes } from "../ir/walk.ts";
@@ -25,7 +26,7 @@ import { type Plan, withCapacity } from "../plan/problem.ts";
 import { LEVELS } from "../plan/recompute/levels.ts";
 import { auto } from "../plan/recompute/strategies.ts";
 import { STRATEGY_NAMES } from "../plan/recompute/strategy.ts";
-import { type RoundedReport, roundedReports } from "../plan/rounded.ts";
+import { roundedReports } from "../plan/rounded.ts";
 import { spaceOf } from "../plan/space.ts";
 import { type StripReport, stripReports } from "../plan/strips.ts";
 import { chooseTarget, type NamedTarget } from "../runtime/choose-target.ts";
@@ -40,7 +41,7 @@ import { argumentsOf, TARGET_OPTIONS, type TargetSettings, targetFor, targetSett
 
 export const LOSSY_OPTION: OptionSpec = {
   value: "SPEC",
-  help: "what may be kept in few bits: auto, or linear=4,rest=8; also seed=N. Results change (docs/lossy.md)",
+  help: "what may be kept in fewer bits: auto, or linear=4,rest=8; also bf16, sparse:0.1, rank:16, seed=N. Results change (docs/lossy.md)",
 };
 
 export const MEMORY_OPTIONS = {
@@ -84,6 +85,13 @@ export function memoryOf(args: Arguments): MemoryRequest {
   return { budgetBytes, least, maxSlowdown, strategy, segments: choice(args, "segments", LEVELS), lossy };
 }
 
+/** `4`, `bf16`, `sparse:0.1`, `rank:16`; what is none of them is refused where the option is read. */
+function formNamed(text: string): unknown {
+  const [name = "", amount] = text.split(":");
+  if (amount !== undefined) return { [name]: Number(amount) };
+  return Number.isNaN(Number(text)) ? text : Number(text);
+}
+
 /** `auto`, or bits by kind: `linear=4,rest=8`. */
 export function lossyOf(args: Arguments): LossyOptions | undefined {
   const text = args.value("lossy");
@@ -95,7 +103,7 @@ export function lossyOf(args: Arguments): LossyOptions | undefined {
   );
   if (wrong)
     throw usageError(`--lossy ${text}: ${wrong.join("=")}`, "give auto, or linear=4,rest=8; seed=N beside them");
-  const { seed, ...bits } = Object.fromEntries(parts.map(([name = "", value]) => [name, Number(value)]));
+  const { seed, ...bits } = Object.fromEntries(parts.map(([name = "", value = ""]) => [name, formNamed(value)]));
   const residuals = "auto" in bits ? "auto" : bits;
   return { residuals, ...(seed === undefined ? {} : { seed }) } as LossyOptions;
 }

@@ -15,8 +15,8 @@
  */
 import type { Graph } from "../ir/graph.ts";
 import { nodeNames } from "../ir/node-names.ts";
+import { bytesInForm } from "../passes/residual-forms.ts";
 import {
-  bytesInBits,
   type RoundedGraph,
   type RoundedResidual,
   residualKey,
@@ -51,10 +51,11 @@ export function roundedResiduals(graph: Graph, { linear, rest }: LossyRequest): 
   const params = new Map(graph.params.map((param) => [param, param.name]));
   const names = nodeNames(graph.nodes, (value) => params.get(value));
   const found = residualsOf(graph).flatMap((residual): readonly RoundedResidual[] => {
-    const bits = residual.linear ? linear : rest;
-    if (bits === null) return [];
+    const form = residual.linear ? linear : rest;
+    const roundedBytes = form === null ? null : bytesInForm(residual.value.type, form);
+    if (form === null || roundedBytes === null) return [];
     const name = residual.value.name ?? names.value(residual.value) ?? `v${residual.id}`;
-    return [{ ...residual, bits, roundedBytes: bytesInBits(residual, bits), name }];
+    return [{ ...residual, form, roundedBytes, name }];
   });
   const share = (one: RoundedResidual): number => one.roundedBytes / one.bytes;
   return found.sort((a, b) => share(a) - share(b) || b.bytes - a.bytes || a.id - b.id);

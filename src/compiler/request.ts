@@ -4,6 +4,7 @@
  */
 import type { Graph } from "../ir/graph.ts";
 import type { Pass } from "../passes/pass.ts";
+import type { ResidualForm } from "../passes/residual-forms.ts";
 import type { Level } from "../plan/recompute/levels.ts";
 import type { ExactPlanner } from "../plan/recompute/solver.ts";
 import type { StrategyName } from "../plan/recompute/strategy.ts";
@@ -12,9 +13,9 @@ import type { SpilledPlans } from "./spill.ts";
 
 /** Which residuals may be kept in few bits, and in how many. Results are then not those of the program without. */
 export interface LossyRequest {
-  /** Bits of values that all gradients are linear in, and of the others; null: as they are. */
-  readonly linear: number | null;
-  readonly rest: number | null;
+  /** Forms of values that all gradients are linear in, and of the others; null: as they are. */
+  readonly linear: ResidualForm | null;
+  readonly rest: ResidualForm | null;
   /** Whether without a budget all of them are; otherwise only what a budget needs. */
   readonly everywhere: boolean;
   /** Decides how numbers are rounded. */

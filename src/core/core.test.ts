@@ -67,9 +67,9 @@ describe("tidemark/core", () => {
     expect(full.program(w)).toMatchObject({ moduleBytes, arenaBytes: plan.height });
     expect(full.program(w).plan.offsets).toEqual(plan.offsets);
     expect(full(w).data()).toEqual(bits);
-    // `plan` and `lossyDeviation` look for plans in any case; the list of operations is all of them
+    // `plan`, `lossyDeviation` and `pageFile` look for plans in any case; the list of operations is all of them
     const left = Object.keys(tidemark).filter((name) => !(name in core));
-    expect(left.sort()).toEqual(["allOps", "lossyDeviation", "plan"]);
+    expect(left.sort()).toEqual(["allOps", "lossyDeviation", "pageFile", "plan"]);
     const others = Object.entries(core).filter(
       ([name, value]) => (tidemark as Record<string, unknown>)[name] !== value,
     );

@@ -15,6 +15,7 @@ export const FILE_TYPE_OF: Readonly<Record<DType, FileType>> = {
   bf16: "BF16",
   f16: "F16",
   i32: "I32",
+  i64: "I64",
   i8: "I8",
   u8: "U8",
   bool: "BOOL",
@@ -87,7 +88,9 @@ function requireFit({ name, type }: FileTensor, value: number | bigint, stored: 
   if (value == stored) return;
   throw badFile(
     `${name} has ${value} as an element of type ${type}, which does not fit i32`,
-    "write it as floats or as I32",
+    type === "I64"
+      ? 'read it into a tree that has i64 in its place, such as spec(shape, "i64")'
+      : "write it as floats or as I32",
   );
 }
 

@@ -37,6 +37,7 @@ const DESCR: Readonly<Record<DType, string | null>> = {
   bf16: null,
   f16: "<f2",
   i32: "<i4",
+  i64: "<i8",
   i8: "|i1",
   u8: "|u1",
   bool: "|b1",

@@ -27,6 +27,8 @@ export interface OnnxNode {
   /** `Conv`, `Gemm`, … */
   readonly kind: string;
   readonly domain: string;
+  /** Of a call: which of several functions of one name. */
+  readonly overload: string;
   /** "" is an input that is left out. */
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
@@ -50,6 +52,8 @@ export interface OnnxAttribute {
 export interface OnnxFunction {
   readonly name: string;
   readonly domain: string;
+  /** Tells functions of one name apart. */
+  readonly overload: string;
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
   readonly nodes: readonly OnnxNode[];
@@ -121,6 +125,7 @@ function nodeOf(message: Message, depth: number): OnnxNode {
     name: message.text(3),
     kind: message.text(4),
     domain: normalDomain(message.text(7)),
+    overload: message.text(8),
     inputs: message.texts(1),
     outputs: message.texts(2),
     attributes: new Map(attributes.map((attribute) => [attribute.name, attribute])),
@@ -147,6 +152,7 @@ function functionOf(message: Message): OnnxFunction {
   return {
     name: message.text(1),
     domain: normalDomain(message.text(10)),
+    overload: message.text(13),
     inputs: message.texts(4),
     outputs: message.texts(5),
     nodes: message.messages(7, (one) => nodeOf(one, 0)),

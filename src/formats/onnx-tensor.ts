@@ -77,8 +77,16 @@ export const codeOf = (element: OnnxElement): number => ROWS[element].code;
 /** The name of any type, for messages. */
 export const elementText = (code: number): string => BY_CODE.get(code) ?? OTHERS[code] ?? `number ${code}`;
 
-/** Reads a file that a model refers to, by its path from the model. */
-export type ReadExternal = (location: string) => Uint8Array;
+/** A file beside a model that is read in parts: it may be larger than memory. */
+export interface ExternalFile {
+  /** Bytes of the whole file. */
+  readonly byteLength: number;
+  /** `length` bytes from `offset` on, which are within the file. */
+  read(offset: number, length: number): Uint8Array;
+}
+
+/** A file that a model refers to, by its path from the model: all of its bytes, or a way to read parts of it. */
+export type ReadExternal = (location: string) => Uint8Array | ExternalFile;
 
 /** Elements of a tensor by their type; null for a type without numbers here (texts, complex numbers, narrower floats). */
 export interface DecodedTensor {
@@ -175,10 +183,10 @@ function externalBytes({ name, external }: OnnxTensor, read: ReadExternal | unde
   }
   const file = read(location);
   const offset = entry("offset", 0);
-  const length = entry("length", file.length - offset);
-  if (offset + length > file.length) {
-    const there = `${location}, which has ${grouped(file.length)}`;
+  const length = entry("length", file.byteLength - offset);
+  if (offset + length > file.byteLength) {
+    const there = `${location}, which has ${grouped(file.byteLength)}`;
     throw badMessage(`the tensor ${name} is at bytes ${grouped(offset)} to ${grouped(offset + length)} of ${there}`);
   }
-  return file.subarray(offset, offset + length);
+  return file instanceof Uint8Array ? file.subarray(offset, offset + length) : file.read(offset, length);
 }

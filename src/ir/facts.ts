@@ -34,8 +34,8 @@ export interface OpFacts<A> {
   readonly linearIn?: readonly number[];
   /** Every element of the result is a whole number from 0 up and below this. */
   below?(attrs: A, inputs: readonly TensorType[]): number;
-  /** It keeps its first input in few bits: how many, what the input is called, and whether gradients are linear in it. */
-  rounds?(attrs: A): RoundedForm;
+  /** It keeps its first input for the backward pass in fewer bits, which change gradients. */
+  rounds?(attrs: A, inputs: readonly TensorType[], outputs: readonly TensorType[]): RoundedForm;
   /** The result is the product of its two inputs. */
   readonly isProduct?: true;
   /** True exactly where sign · (first - second) is 0 or less; less than 0 if strict. */
@@ -84,11 +84,21 @@ export interface CollectiveFact<A> {
   readonly rules: VarianceRules;
 }
 
-/** A value kept in few bits. */
-export interface RoundedForm {
-  readonly bits: number;
+/** A value that the backward pass reads rounded. */
+export interface RoundedReport {
   readonly value: string;
+  /** `4 bits`, `bf16`. */
+  readonly form: string;
+  /** Whether gradients are linear in it. */
   readonly linear: boolean;
+  /** As it is kept, and whole. */
+  readonly bytes: number;
+  readonly wholeBytes: number;
+  /** Root mean square of the error over that of the values, expected of normally distributed ones. */
+  readonly error: number;
+}
+
+export interface RoundedForm extends RoundedReport {
   /** Another for every value. */
   readonly key: number;
 }

@@ -3,13 +3,14 @@
  * are computed in a *compute type* (`ScalarType`), used in registers. A load converts the first to the second, a store
  * back. Sums and products of a storage type are added up in its *accumulation type*.
  *
- *   memory      f16 bf16 f32  f64  i8 u8 i32  bool (a byte, 0 or 1)
- *   registers            f32  f64        i32  bool (a mask)           i64 (bits of an f64)
+ *   memory      f16 bf16 f32  f64  i8 u8 i32  i64  bool (a byte, 0 or 1)
+ *   registers            f32  f64        i32  i64  bool (a mask)
  *
  * The set of storage types grows by a row; that of compute types is closed. What a layer needs to know of a type is a
  * fact of its row or a table over all types, never a comparison with a name: a row without its place in every table is
  * a type error (docs/adding-a-type.md).
  */
+import { TidemarkError } from "../base/errors.ts";
 import { InternalError } from "../base/invariant.ts";
 import { brainToNumber, halfToNumber, numberToBrain, numberToHalf } from "./half.ts";
 
@@ -21,11 +22,11 @@ export type ScalarType = "f32" | "f64" | "i32" | "i64" | "bool";
 /** The floats among them, for which mathematical functions have coefficients. */
 export type FloatScalar = "f32" | "f64";
 
-/** Those that memory holds as well: a sum may be stored, and workspace consists of them. */
-export type Accumulator = Exclude<ScalarType, "i64">;
+/** Those that sums are added up in; memory holds all of them. */
+export type Accumulator = ScalarType;
 
 /** Types in which products are multiplied and added. */
-export type ProductType = Exclude<Accumulator, "bool">;
+export type ProductType = Exclude<ScalarType, "bool">;
 
 /** Elements on the host, as they are in memory. */
 export type TypedArray = Float32Array | Float64Array | Int32Array | Int8Array | Uint8Array | Uint16Array;
@@ -86,6 +87,23 @@ const FLOAT = {
   samples: [-2, 2],
 } as const;
 
+/** The nearest i64; 0 for NaN. */
+export function longOf(x: number | bigint): bigint {
+  if (typeof x === "bigint") return x;
+  if (Number.isNaN(x)) return 0n;
+  if (x >= 2 ** 63) return 2n ** 63n - 1n;
+  return BigInt(Math.trunc(Math.max(x, -(2 ** 63))));
+}
+
+/** An i64 as a number, where a number holds it. */
+function exactNumber(element: number | bigint): number {
+  const number = Number(element);
+  if (Number.isSafeInteger(number)) return number;
+  throw new TidemarkError("InvalidArgument", `the i64 ${element} is beyond 2^53: a number does not hold it exactly`, {
+    help: "read bigints: new BigInt64Array(x.data().buffer)",
+  });
+}
+
 /** A float of sixteen bits, which is computed in f32. */
 const HALF = { ...FLOAT, bytes: 2, compute: "f32", accumulate: "f32", plain: false, array: Uint16Array } as const;
 
@@ -140,6 +158,25 @@ const TYPES = {
     shown: same,
     samples: [-2, 2],
   },
+  i64: {
+    kind: "integer",
+    bytes: 8,
+    compute: "i64",
+    accumulate: "i64",
+    plain: true,
+    round: (x) => Number(longOf(x)),
+    wrap: (x) => (Number.isFinite(x) ? Number(BigInt.asIntN(64, BigInt(Math.trunc(x)))) : 0),
+    // Elements are bigints, which nothing sees but the encoding and the interpreter.
+    array: BigInt64Array as unknown as ArrayMaker,
+    encoding: { read: exactNumber, write: (x) => longOf(x) as unknown as number },
+    lowest: -(2 ** 63),
+    // A constant is the nearest i64, here 2^63 - 1.
+    highest: 2 ** 63,
+    accepts: Number.isSafeInteger,
+    literals: "whole numbers from -(2^53 - 1) to 2^53 - 1; larger ones are given in a BigInt64Array",
+    shown: same,
+    samples: [-2, 2],
+  },
   i8: byteType(-128, 127, Int8Array),
   u8: byteType(0, 255, Uint8Array),
   bool: {
@@ -159,7 +196,7 @@ const TYPES = {
     shown: (x) => x !== 0,
     samples: [0, 2],
   },
-} as const satisfies Readonly<Record<string, ElementType>> & Readonly<Record<Accumulator, ElementType>>;
+} as const satisfies Readonly<Record<string, ElementType>> & Readonly<Record<ScalarType, ElementType>>;
 
 /** Element types. */
 export type DType = keyof typeof TYPES;
@@ -192,7 +229,7 @@ export function isFloat(dtype: DType): dtype is FloatType {
 }
 
 /** Is a type of registers too: what is computed on it is computed in it. */
-export function isComputed(dtype: DType): dtype is Accumulator {
+export function isComputed(dtype: DType): dtype is ScalarType {
   return typeOf(dtype).compute === dtype;
 }
 
@@ -211,7 +248,7 @@ export function isIndexType(dtype: DType | ScalarType): dtype is typeof INDEX_TY
 /** The stored number for an exact result: integers wrapped, rounded to the compute type, then to the storage type. */
 export function storedNumber(dtype: DType, exact: number): number {
   const { compute, round, wrap } = typeOf(dtype);
-  return round(typeOf(storable(compute)).round(wrap(exact)));
+  return round(typeOf(compute).round(wrap(exact)));
 }
 
 /** The compute type of a float. */
@@ -279,12 +316,6 @@ export function productType(dtype: DType): ProductType {
   const { accumulate } = typeOf(dtype);
   if (isBool(accumulate)) throw new InternalError(`no products of ${dtype}`);
   return accumulate;
-}
-
-/** A compute type as one that memory holds. */
-export function storable(scalar: ScalarType): Accumulator {
-  if (isBig(scalar)) throw new InternalError(`${scalar} exists inside of kernels only`);
-  return scalar;
 }
 
 // ---- elements on the host -----------------------------------------------------------------------------------------

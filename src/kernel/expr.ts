@@ -49,10 +49,10 @@ export interface Bound {
 
 /**
  * What a target must provide. Floats follow IEEE 754; `min`/`max` propagate NaN; `nearest` rounds half to even; `div` on
- * i32 truncates and gives 0 for a zero divisor; shifts take the count from a constant second argument, `shl` on i32 also from
- * an index in [0, 32); `convert` from float to i32 truncates and saturates (NaN → 0), to bool tests ≠ 0; `bitcast` pairs
- * f32/i32 and f64/i64; `wrap` and `extend` go between i64 and i32 (signed). Comparisons give bool. `pick` is (bool, a, b) → a where true, else b.
- * On i64 only: add sub and or xor shl shr_u shr_s bitcast wrap extend pick.
+ * integers truncates and gives 0 for a zero divisor; shifts take the count from a constant second argument, `shl` on i32 also from
+ * an index in [0, 32); `convert` from float to integer truncates and saturates (NaN → 0), from i64 to i32 saturates, to
+ * bool tests ≠ 0; `bitcast` pairs f32/i32 and f64/i64; `wrap` and `extend` go between i64 and i32 (signed) by their bits. Comparisons give
+ * bool. `pick` is (bool, a, b) → a where true, else b.
  */
 export type ScalarFn =
   | "add"

@@ -11,9 +11,9 @@
  * side is not available outside of it and is compiled again there.
  */
 import { at, invariant } from "../base/invariant.ts";
-import { type DType, elementReader, isBig, type TypedArray, typeOf } from "./dtype.ts";
+import { type DType, elementReader, isBig, longOf, type TypedArray, typeOf } from "./dtype.ts";
 import type { Expr, Index } from "./expr.ts";
-import { bigFn, bitcast, converter, numberFn, type Scalar } from "./interpret-scalar.ts";
+import { bigCompare, bigFn, bitcast, converter, numberFn, type Scalar } from "./interpret-scalar.ts";
 
 /** The values that expressions refer to: counters by name, operands, and the accumulator. */
 export interface Environment {
@@ -134,7 +134,7 @@ export class Program {
   #constant(expr: Extract<Expr, { kind: "const" }>, block: Block): number {
     const { dtype } = expr;
     if (isBig(dtype)) {
-      const value = BigInt(expr.value);
+      const value = longOf(expr.value);
       return this.#emit(block, dtype, () => value);
     }
     // An integer may be given as unsigned; otherwise this is the conversion from f64.
@@ -146,9 +146,9 @@ export class Program {
   #load(expr: Extract<Expr, { kind: "load" }>, block: Block): number {
     const buffer = at(this.#env.buffers, expr.operand);
     const index = this.#index(expr.index, block);
-    const read = elementReader(expr.storage);
+    const read = isBig(expr.dtype) ? (element: Scalar) => element : elementReader(expr.storage);
     const { locate } = this.#env;
-    return this.#emitNumber(block, () => {
+    return this.#emit(block, expr.dtype, () => {
       const i = locate ? locate(expr.operand, index()) : index();
       const value = buffer[i];
       invariant(
@@ -192,7 +192,7 @@ export class Program {
       }
       case "convert": {
         const convert = converter(from, dtype);
-        return this.#emitNumber(block, () => convert(this.#numbers[a] as number));
+        return this.#emit(block, dtype, () => convert(read(a, from)));
       }
       case "wrap":
         return this.#emitNumber(block, () => Number(BigInt.asIntN(32, this.#bigs[a] as bigint)));
@@ -202,6 +202,10 @@ export class Program {
     if (isBig(dtype)) {
       const apply = bigFn(fn);
       return this.#emit(block, dtype, () => apply(this.#bigs[a] as bigint, this.#bigs[b] as bigint));
+    }
+    if (isBig(from)) {
+      const compare = bigCompare(fn);
+      return this.#emitNumber(block, () => compare(this.#bigs[a] as bigint, this.#bigs[b] as bigint));
     }
     const apply = numberFn(fn, from);
     const step = (): number => {

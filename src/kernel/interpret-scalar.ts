@@ -9,7 +9,7 @@
  * 0 or 1. The payload of a NaN is unspecified, so its `bitcast` is too.
  */
 import { invariant } from "../base/invariant.ts";
-import { isBig, type ScalarType, storable, typeOf } from "./dtype.ts";
+import { isBig, longOf, type ScalarType, typeOf } from "./dtype.ts";
 import type { ScalarFn } from "./expr.ts";
 
 export type Scalar = number | bigint;
@@ -93,16 +93,34 @@ const TABLES: Record<ScalarType, Table> = {
   i64: {},
 };
 
-/** On bigints; the caller wraps results to 64 bits by storing them in a BigInt64Array. */
+const inOrder = (a: bigint, b: bigint): readonly [bigint, bigint] => (a < b ? [a, b] : [b, a]);
+const size = (a: bigint): bigint => (a < 0n ? -a : a);
+
+/** On bigints; the caller wraps results to 64 bits. */
 const BIG: Partial<Record<ScalarFn, BigFn>> = {
   add: (a, b) => a + b,
   sub: (a, b) => a - b,
+  mul: (a, b) => a * b,
+  div: (a, b) => (b === 0n ? 0n : a / b),
+  neg: (a) => -a,
+  abs: size,
+  min: (a, b) => inOrder(a, b)[0],
+  max: (a, b) => inOrder(a, b)[1],
+  not: (a) => ~a,
   and: (a, b) => a & b,
   or: (a, b) => a | b,
   xor: (a, b) => a ^ b,
   shl: (a, b) => a << (b & 63n),
   shr_u: (a, b) => BigInt.asUintN(64, a) >> (b & 63n),
   shr_s: (a, b) => a >> (b & 63n),
+};
+
+/** Comparisons of bigints. */
+const BIG_COMPARE: Partial<Record<ScalarFn, (a: bigint, b: bigint) => number>> = {
+  eq: (a, b) => (a === b ? 1 : 0),
+  ne: (a, b) => (a !== b ? 1 : 0),
+  lt: (a, b) => (a < b ? 1 : 0),
+  le: (a, b) => (a <= b ? 1 : 0),
 };
 
 /** The function on numbers of type `dtype` (the type of the operands). */
@@ -118,10 +136,49 @@ export function bigFn(fn: ScalarFn): BigFn {
   return found;
 }
 
+/** A comparison of i64. */
+export function bigCompare(fn: ScalarFn): (a: bigint, b: bigint) => number {
+  const found = BIG_COMPARE[fn];
+  invariant(found, () => `${fn} does not compare i64`);
+  return found;
+}
+
+/** A number as a value of a type. */
+export const scalarOf = (dtype: ScalarType, value: number): Scalar => (isBig(dtype) ? longOf(value) : value);
+
+/** A function of two values of any type, with its result a value of that type. */
+export function scalarFn(fn: ScalarFn, dtype: ScalarType): (a: Scalar, b: Scalar) => Scalar {
+  if (!isBig(dtype)) return numberFn(fn, dtype) as (a: Scalar, b: Scalar) => Scalar;
+  const apply = bigFn(fn);
+  return (a, b) => BigInt.asIntN(64, apply(a as bigint, b as bigint));
+}
+
+/** Saturates at the ends of i32, as conversions from floats do; they are far from where doubles are rounded. */
+const narrowed = (a: bigint): number => typeOf("i32").round(Number(a));
+
+/** The f32 nearest to a whole number, rounded once: of one that a double rounds, 32 bits and whether there are more are enough. */
+function nearestSingle(a: bigint): number {
+  const [n, sign] = [size(a), a < 0n ? -1 : 1];
+  const cut = BigInt(Math.max(n.toString(2).length - 32, 0));
+  const high = n >> cut;
+  const rest = high << cut === n ? 0n : 1n;
+  return sign * Math.fround(Number(high | rest) * 2 ** Number(cut));
+}
+
+/** From i64. */
+const FROM_BIG: Readonly<Record<ScalarType, (a: bigint) => Scalar>> = {
+  f32: nearestSingle,
+  f64: Number,
+  i32: narrowed,
+  i64: (a) => a,
+  bool: (a) => (a === 0n ? 0 : 1),
+};
+
 /** `convert` between compute types. */
-export function converter(from: ScalarType, to: ScalarType): (a: number) => number {
-  invariant(!isBig(from) && !isBig(to), () => "convert is not defined on i64; wrap and extend are");
-  return typeOf(storable(to)).round;
+export function converter(from: ScalarType, to: ScalarType): (a: Scalar) => Scalar {
+  if (isBig(from)) return FROM_BIG[to] as (a: Scalar) => Scalar;
+  if (isBig(to)) return (a) => longOf(a);
+  return typeOf(to).round as (a: Scalar) => Scalar;
 }
 
 const cell = new DataView(new ArrayBuffer(8));

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { at } from "../base/invariant.ts";
-import type { Accumulator, DType, ScalarType } from "./dtype.ts";
+import type { DType, ScalarType } from "./dtype.ts";
 import { call, compare, constant, type Expr, type Index, type LoopVar, load, type ScalarFn } from "./expr.ts";
 import { addIndex, constIndex, divIndex, modIndex, scaleIndex, valueIndex, varIndex, ZERO } from "./index-math.ts";
 import { evaluate, interpretKernel, type TypedArray } from "./interpret.ts";
@@ -116,8 +116,7 @@ describe("scalar functions", () => {
   });
 
   it("refuse what a target need not have", () => {
-    expect(() => apply("mul", "i64", [1n, 2n])).toThrow(/mul is not defined on i64/);
-    expect(() => evaluate(compare("lt", constant("i64", 1n), constant("i64", 2n)))).toThrow(/lt is not defined on i64/);
+    expect(() => apply("sqrt", "i64", [1n])).toThrow(/sqrt is not defined on i64/);
     expect(() => apply("and", "f32", [1, 2])).toThrow(/and is not defined on f32/);
     expect(() => apply("bitcast", "f32", [1], "i64")).toThrow(/bitcast/);
   });
@@ -235,7 +234,7 @@ function reduction(
   shape: readonly [number, number, number],
   order: "sequential" | "interleaved",
   combine: Combine,
-  dtype: Accumulator,
+  dtype: ScalarType,
 ): Nest {
   const [i, j, k] = [loop("i", shape[0]), loop("j", shape[1]), loop("k", shape[2])];
   const index = addIndex(scaleIndex(varIndex(i), shape[1] * shape[2]), scaleIndex(varIndex(j), shape[2]), varIndex(k));

@@ -9,10 +9,10 @@ import { attendStages } from "./attend.ts";
 import type { Stage } from "./attend-stages.ts";
 import type { CollectiveNest } from "./collective.ts";
 import { groupSize, groupText } from "./device-group.ts";
-import { elementReader, elementWriter, laneBytes, newElements, type TypedArray } from "./dtype.ts";
+import { elementReader, elementWriter, isBig, laneBytes, newElements, type TypedArray } from "./dtype.ts";
 import type { Bound, LoopVar } from "./expr.ts";
 import { counterCell, type Environment, environment, Program } from "./interpret-expr.ts";
-import { type NumberFn, numberFn } from "./interpret-scalar.ts";
+import { type Scalar, scalarFn, scalarOf } from "./interpret-scalar.ts";
 import {
   type AttendNest,
   BLOCK_TERMS,
@@ -36,6 +36,8 @@ import { FIRST_TILE, type Step, type Steps } from "./routine.ts";
 
 export { evaluate } from "./interpret-expr.ts";
 export type { TypedArray };
+
+type Combining = (a: Scalar, b: Scalar) => Scalar;
 
 /** Runs the nests of a kernel, one after the other, over storage given for every operand (scratch too). */
 export function interpretKernel(kernel: Kernel, buffers: readonly TypedArray[]): void {
@@ -107,7 +109,7 @@ function storing(stores: readonly Store[], env: Environment): () => void {
   const targets = stores.map(({ operand, index, value }) => ({
     write: writerTo(operand, env),
     address: program.address(index),
-    value: program.number(value),
+    value: program.value(value),
   }));
   return () => {
     program.run();
@@ -116,7 +118,7 @@ function storing(stores: readonly Store[], env: Environment): () => void {
 }
 
 /** Stores numbers of the compute type as elements of the operand's storage type. */
-function writerTo(operand: number, env: Environment): (address: number, value: number) => void {
+function writerTo(operand: number, env: Environment): (address: number, value: Scalar) => void {
   const buffer = at(env.buffers, operand);
   const elementOf = elementWriter(at(env.types, operand));
   return (address, value) => {
@@ -124,7 +126,8 @@ function writerTo(operand: number, env: Environment): (address: number, value: n
       address >= 0 && address < buffer.length,
       () => `store to ${address} of operand ${operand} of ${buffer.length}`,
     );
-    buffer[address] = elementOf(value);
+    // what writes elements of i64 takes their bigints too
+    buffer[address] = elementOf(value as number);
   };
 }
 
@@ -139,16 +142,16 @@ function runMap(nest: MapNest, env: Environment): void {
 function runReduce(nest: ReduceNest, env: Environment): void {
   const { reduce, dtype } = nest;
   const program = new Program(env);
-  const body = program.number(nest.body);
+  const body = program.value(nest.body);
   const store = storing(nest.stores, env);
-  const combine = numberFn(nest.combine, dtype);
+  const combine = scalarFn(nest.combine, dtype);
   // Accumulators of the interleaved order: four vectors of 16 bytes each.
   const lanes = 16 / laneBytes(dtype);
-  const acc = new Float64Array(4 * lanes);
+  const acc: Scalar[] = new Array(4 * lanes);
   const last = nest.order === "interleaved" ? reduce[reduce.length - 1] : undefined;
   const counter = last ? counterCell(env, last.name) : { value: 0 };
   const laneOf = last ? accumulatorOf(last.extent, lanes) : () => 0;
-  const identity = identityOf(nest.combine, dtype);
+  const identity = scalarOf(dtype, identityOf(nest.combine, dtype));
   const blockSums = usesBlockSums(nest) ? new BlockSums(acc, identity, combine) : null;
   // Counters that run once are no loops, unless they are in the lanes.
   const innermost = last ?? reduce.findLast((v) => v.extent !== 1);
@@ -160,7 +163,7 @@ function runReduce(nest: ReduceNest, env: Environment): void {
     forEach(reduce, env, () => {
       program.run();
       const lane = laneOf(counter.value);
-      acc[lane] = combine(acc[lane] as number, body());
+      acc[lane] = combine(at(acc, lane), body());
       const next = inner.value + 1;
       if (next % run === 0) blockSums?.flush();
       if (next === extent) blockSums?.flush();
@@ -173,17 +176,17 @@ function runReduce(nest: ReduceNest, env: Environment): void {
 
 /** Block sums and totals of a long reduction. */
 class BlockSums {
-  readonly #acc: Float64Array;
-  readonly #blockSum: Float64Array;
-  readonly #total: Float64Array;
-  readonly #identity: number;
-  readonly #combine: NumberFn;
+  readonly #acc: Scalar[];
+  readonly #blockSum: Scalar[];
+  readonly #total: Scalar[];
+  readonly #identity: Scalar;
+  readonly #combine: Combining;
   #flushes = 0;
 
-  constructor(acc: Float64Array, identity: number, combine: NumberFn) {
+  constructor(acc: Scalar[], identity: Scalar, combine: Combining) {
     this.#acc = acc;
-    this.#blockSum = new Float64Array(acc.length);
-    this.#total = new Float64Array(acc.length);
+    this.#blockSum = new Array(acc.length);
+    this.#total = new Array(acc.length);
     this.#identity = identity;
     this.#combine = combine;
   }
@@ -194,7 +197,7 @@ class BlockSums {
     this.#flushes = 0;
   }
 
-  #into(target: Float64Array, source: Float64Array): void {
+  #into(target: Scalar[], source: Scalar[]): void {
     for (let i = 0; i < source.length; i++) target[i] = this.#combine(at(target, i), at(source, i));
     source.fill(this.#identity);
   }
@@ -208,7 +211,7 @@ class BlockSums {
   /** Leaves the totals where the accumulators were. */
   finish(): void {
     this.#into(this.#total, this.#blockSum);
-    this.#acc.set(this.#total);
+    for (const [i, total] of this.#total.entries()) this.#acc[i] = total;
   }
 }
 
@@ -222,8 +225,8 @@ function accumulatorOf(n: number, lanes: number): (r: number) => number {
 }
 
 /** ((q0 ⊕ q1) ⊕ (q2 ⊕ q3)) lane by lane, then lanes (0 ⊕ 2) ⊕ (1 ⊕ 3), or 0 ⊕ 1 where there are two. */
-function joinLanes(acc: Float64Array, lanes: number, both: NumberFn): number {
-  const lane = (i: number): number =>
+function joinLanes(acc: readonly Scalar[], lanes: number, both: Combining): Scalar {
+  const lane = (i: number): Scalar =>
     both(both(at(acc, i), at(acc, lanes + i)), both(at(acc, 2 * lanes + i), at(acc, 3 * lanes + i)));
   if (lanes === 2) return both(lane(0), lane(1));
   return both(both(lane(0), lane(2)), both(lane(1), lane(3)));
@@ -231,13 +234,13 @@ function joinLanes(acc: Float64Array, lanes: number, both: NumberFn): number {
 
 function runScan(nest: ScanNest, env: Environment): void {
   const program = new Program(env);
-  const scale = nest.scale && program.number(nest.scale);
-  const body = program.number(nest.body);
+  const scale = nest.scale && program.value(nest.scale);
+  const body = program.value(nest.body);
   const store = storing(nest.stores, env);
   const { combine = "add", dtype } = nest;
-  const [add, mul] = [numberFn(combine, dtype), numberFn("mul", dtype)];
+  const [add, mul] = [scalarFn(combine, dtype), scalarFn("mul", dtype)];
   forEach(nest.loops, env, () => {
-    let sum = identityOf(combine, dtype);
+    let sum = scalarOf(dtype, identityOf(combine, dtype));
     forEach([nest.along], env, () => {
       program.run();
       sum = add(scale ? mul(sum, scale()) : sum, body());
@@ -249,20 +252,21 @@ function runScan(nest: ScanNest, env: Environment): void {
 
 function runContract(nest: ContractNest, env: Environment): void {
   const program = new Program(env);
-  const a = program.number(nest.a);
-  const b = program.number(nest.b);
+  const a = program.value(nest.a);
+  const b = program.value(nest.b);
   const store = storing(nest.stores, env);
-  const add = numberFn("add", nest.dtype);
-  const mul = numberFn("mul", nest.dtype);
+  const add = scalarFn("add", nest.dtype);
+  const mul = scalarFn("mul", nest.dtype);
+  const zero = scalarOf(nest.dtype, 0);
   const run = depthRun(nest.depth.extent);
   const inSpan = spanTest(nest, env);
   const begin = new Program(env);
-  const start = nest.start ? begin.number(nest.start) : null;
+  const start = nest.start ? begin.value(nest.start) : null;
   forEach([...nest.batch, nest.rows, nest.cols], env, () => {
     if (start) begin.run();
-    const from = start?.() ?? 0;
-    let total = 0;
-    let sum = 0;
+    const from = start?.() ?? zero;
+    let total = zero;
+    let sum = zero;
     let k = 0;
     forEach(nest.split ?? [nest.depth], env, () => {
       if (inSpan(k)) {
@@ -272,7 +276,7 @@ function runContract(nest: ContractNest, env: Environment): void {
       k += 1;
       if (k % run !== 0 && k !== nest.depth.extent) return;
       total = k <= run ? sum : add(total, sum);
-      sum = 0;
+      sum = zero;
     });
     env.acc.value = start ? add(from, total) : total;
     store();
@@ -295,17 +299,18 @@ function runScatter(nest: ScatterNest, env: Environment): void {
   const within = nest.bounds.map(({ index, lo, hi }: Bound) => ({ index: guards.address(index), lo, hi }));
   const program = new Program(env);
   const address = program.address(nest.index);
-  const value = program.number(nest.value);
+  const value = program.value(nest.value);
   const target = at(env.buffers, nest.operand);
   const write = writerTo(nest.operand, env);
-  const numberOf = elementReader(at(env.types, nest.operand));
-  const add = numberFn(nest.combine ?? "add", nest.value.dtype);
+  const { dtype } = nest.value;
+  const elementOf = isBig(dtype) ? (element: Scalar) => element : elementReader(at(env.types, nest.operand));
+  const add = scalarFn(nest.combine ?? "add", dtype);
   forEach(nest.loops, env, () => {
     guards.run();
     if (!within.every(({ index, lo, hi }) => lo <= index() && index() < hi)) return;
     program.run();
     const i = address();
-    write(i, add(numberOf(target[i] as number), value()));
+    write(i, add(elementOf(target[i] as number), value()));
   });
 }
 

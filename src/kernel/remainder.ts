@@ -9,8 +9,8 @@
  * have all of its bits, and a quotient that was rounded to the next integer is put right. Beyond that, the result is a number between
  * zero and b, and no more. Of integers, everything by zero is 0.
  */
-import { type FloatScalar, isFloatScalar } from "./dtype.ts";
-import { call, constant, type Expr } from "./expr.ts";
+import { type FloatScalar, isFloatScalar, laneBytes } from "./dtype.ts";
+import { constant, type Expr } from "./expr.ts";
 import { bitsOf, floatOf, formatOf } from "./float-format.ts";
 import { withSignOf } from "./math-atan.ts";
 import {
@@ -92,18 +92,17 @@ export function floorDiv(a: Expr, b: Expr): Expr {
   return pick(eq(b, 0), quotient, signed);
 }
 
-/** a << count or a >> count; a count below 0 or above 31 shifts all bits out, as in NumPy. */
+/** a << count or a >> count; a count below 0, or of all bits or more, shifts all bits out, as in NumPy. */
 export function shift(fn: "shl" | "shr_s", a: Expr, count: Expr): Expr {
   const by = (x: Expr, n: number): Expr => (fn === "shl" ? shl(x, n) : shrS(x, n));
-  const all = fn === "shl" ? constant("i32", 0) : shrS(a, 31);
+  const bits = 8 * laneBytes(a.dtype);
+  const all = fn === "shl" ? constant(a.dtype, 0) : shrS(a, bits - 1);
   if (count.kind === "const") {
     const n = Number(count.value);
-    return n >= 0 && n < 32 ? by(a, n) : all;
+    return n >= 0 && n < bits ? by(a, n) : all;
   }
-  // by 1, 2, 4, 8 and 16, each where the bit of the count is set: registers are shifted by one number
+  // by 1, 2, 4, 8, 16 (and 32), each where the bit of the count is set: registers are shifted by one number
   let shifted = a;
-  for (const n of [1, 2, 4, 8, 16]) {
-    shifted = pick(eq(call("and", [count, constant("i32", n)]), 0), shifted, by(shifted, n));
-  }
-  return pick(eq(call("and", [count, constant("i32", ~31)]), 0), shifted, all);
+  for (let n = 1; n < bits; n *= 2) shifted = pick(eq(and(count, n), 0), shifted, by(shifted, n));
+  return pick(eq(and(count, -bits), 0), shifted, all);
 }

@@ -5,9 +5,9 @@
  *   f32 bits   s e…e m…m     negative: all bits but the sign are inverted, so that a greater magnitude comes first
  *              -0 is 0; NaN, of any sign, comes after ∞
  *
- * An f64 has two words, the low one with its highest bit inverted, since it is an unsigned number.
+ * An f64 and an i64 have two words, the low one with its highest bit inverted, since it is an unsigned number.
  */
-import { InternalError, invariant } from "../base/invariant.ts";
+import { invariant } from "../base/invariant.ts";
 import type { ScalarType } from "./dtype.ts";
 import { constant, type Expr } from "./expr.ts";
 import { and, bitcast, convert, eq, lt, ne, not, or, pick, shrS, shrU, xor } from "./scalar-ops.ts";
@@ -28,19 +28,20 @@ function wordOfF32(x: Expr): Expr {
 function wordsOfF64(x: Expr): readonly Expr[] {
   const bits = bitcast(pick(eq(x, 0), 0, x), "i64");
   const ordered = xor(bits, shrU(shrS(bits, 63), 1));
-  const word = (of: Expr): Expr => ({ kind: "call", fn: "wrap", args: [of], dtype: "i32" });
   const isNan = ne(x, x);
-  return [word(shrS(ordered, 32)), xor(word(ordered), SIGN_BIT)].map((w) => pick(isNan, GREATEST, w));
+  return wordsOfI64(ordered).map((w) => pick(isNan, GREATEST, w));
 }
+
+const wrapped = (x: Expr): Expr => ({ kind: "call", fn: "wrap", args: [x], dtype: "i32" });
+
+const wordsOfI64 = (x: Expr): readonly Expr[] => [wrapped(shrS(x, 32)), xor(wrapped(x), SIGN_BIT)];
 
 const WORDS: Record<ScalarType, (x: Expr) => readonly Expr[]> = {
   f32: (x) => [wordOfF32(x)],
   f64: wordsOfF64,
   i32: (x) => [x],
   bool: (x) => [convert(x, "i32")],
-  i64: () => {
-    throw new InternalError("no element has 64 bits of a whole number");
-  },
+  i64: wordsOfI64,
 };
 
 /** The words of an element, the highest first. */

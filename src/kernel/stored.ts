@@ -37,6 +37,7 @@ const ROUNDED: Readonly<Record<DType, (x: Expr) => Expr>> = {
   bf16: asBrain,
   f16: asHalf,
   i32: exactly,
+  i64: exactly,
   i8: (x) => shrS(shl(x, 24), 24),
   u8: (x) => and(x, 255),
   bool: exactly,

@@ -20,6 +20,7 @@ import { spilled } from "./spilled.ts";
 import { nodeGpu } from "./webgpu.ts";
 import { nodeTask, nodeWorkers } from "./workers.ts";
 
+const workers = new WorkerPool(() => nodeWorkers);
 const awaited = awaitedTargets(new WebgpuTargets(nodeGpu));
 
 /** The one of this process. */
@@ -27,9 +28,9 @@ export const nodeHost: Host = {
   ...plainHost(),
   ...awaited,
   targets: { ...awaited.targets, native: nativeTarget, cuda: cudaNamed },
-  workers: new WorkerPool(() => nodeWorkers),
+  workers,
   startTask: nodeTask,
-  settleSpill: spilled,
+  settleSpill: (request) => spilled(request, workers),
   spilledPlans,
   overlappedPlan,
   planStore: withProcess(systemPlanStore()),

@@ -1,14 +1,11 @@
-/**
- * @file Models of other frameworks from files. Weights in further files are read only from the folder of the model: links that lead
- * out of it are refused like paths that do.
- */
-import { readFileSync, realpathSync } from "node:fs";
+/** @file Models of other frameworks from files. */
 import { readFile } from "node:fs/promises";
-import { dirname, extname, join, sep } from "node:path";
+import { extname } from "node:path";
 import { TidemarkError } from "../base/errors.ts";
 import type { OnnxOptions } from "../exchange/onnx/read.ts";
 import type { Pt2Options } from "../exchange/pt2/read.ts";
 import type { ImportedModel } from "../exchange/shared/model.ts";
+import { externalFiles, unreadable } from "./external-files.ts";
 
 /** Options of {@link readModel}. */
 export interface ReadModelOptions extends OnnxOptions, Pick<Pt2Options, "unknown"> {}
@@ -33,7 +30,7 @@ export async function readModel(path: string, options: ReadModelOptions = {}): P
     if (kind === ".onnx") {
       const { unknown: _, ...onnx } = options;
       const { readOnnx } = await import("../exchange/onnx/read.ts");
-      return readOnnx(file, { external: (location) => besideModel(path, location), ...onnx });
+      return readOnnx(file, { external: externalFiles(path), ...onnx });
     }
     if (kind === ".pt2") {
       const { readPt2 } = await import("../exchange/pt2/read.ts");
@@ -44,9 +41,17 @@ export async function readModel(path: string, options: ReadModelOptions = {}): P
     throw withPath(path, error);
   }
   throw new TidemarkError("InvalidArgument", `${path} is no model that can be read`, {
-    help: "give an .onnx or a .pt2 file",
+    help: HELP[kind] ?? "give an .onnx or a .pt2 file",
   });
 }
+
+/** By extensions of files that people have in place of a model. */
+const HELP: Readonly<Record<string, string>> = {
+  ".safetensors": "it has weights and no program: loadFile(path) reads them for a model that is written here",
+  ".pt": "it is a pickle: give a program, torch.export.save(torch.export.export(model, args), 'model.pt2')",
+  ".pth": "it is a pickle: give a program, torch.export.save(torch.export.export(model, args), 'model.pt2')",
+  ".json": "tidemark fit reads the config.json of a model; to run one, give an .onnx or a .pt2 file",
+};
 
 async function bytesOf(path: string): Promise<Uint8Array> {
   try {
@@ -54,28 +59,6 @@ async function bytesOf(path: string): Promise<Uint8Array> {
   } catch (error) {
     throw unreadable(path, error);
   }
-}
-
-function unreadable(path: string, error: unknown): TidemarkError {
-  const help = "check the path and its permissions";
-  return new TidemarkError("StorageError", `${path} cannot be read: ${(error as Error).message}`, { help });
-}
-
-/** A file in the folder of a model, with links resolved. */
-function besideModel(path: string, location: string): Uint8Array {
-  const folder = realpathSync(dirname(path));
-  const wanted = join(folder, location);
-  let real: string;
-  try {
-    real = realpathSync(wanted);
-  } catch (error) {
-    throw unreadable(wanted, error);
-  }
-  if (!real.startsWith(`${folder}${sep}`)) {
-    const help = "external data must lie beside the model; copy the file there";
-    throw new TidemarkError("InvalidFile", `${location} leads out of the folder of ${path}`, { help });
-  }
-  return readFileSync(real);
 }
 
 function withPath(path: string, error: unknown): unknown {

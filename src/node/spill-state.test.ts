@@ -113,7 +113,7 @@ describe.each(TARGETS)("state in a file on %s", (target) => {
   });
 
   it("is moved while threads compute, and at a limited rate", () => {
-    const own = target === "native" ? { threads: 2 } : {};
+    const own = { threads: 2 };
     const step = compile(train, { ...asked, ...own, spill: { ...spill, limit: "100GB/s" } });
     let state = initial();
     for (const i of [0, 1]) {

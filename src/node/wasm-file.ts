@@ -5,7 +5,7 @@ import { invariant } from "../base/invariant.ts";
 import type { PlacedTransfer } from "../codegen/placed.ts";
 import type { DeviceMemory, Target } from "../runtime/device.ts";
 import { type CopiesNeeded, type FileCopies, wasmWithFile } from "../runtime/wasm-file.ts";
-import { WasmMemory } from "../runtime/wasm-target.ts";
+import { type Sharing, WasmMemory, type WasmRequest } from "../runtime/wasm-target.ts";
 import { FileThread } from "./file-thread.ts";
 import { reserveByWriting, SpillFile } from "./spill-file.ts";
 import { fileOf, type HasFile, holdFile, type SpillStore, storeOf } from "./spill-store.ts";
@@ -15,8 +15,8 @@ class FileMemory extends WasmMemory implements HasFile {
   file: SpillFile | null = null;
   store: SpillStore | null = null;
 
-  constructor(maximumPages: number) {
-    super(null, 0, maximumPages, true);
+  constructor(maximumPages: number, sharing: Sharing | null) {
+    super(sharing, 0, maximumPages, true);
   }
 }
 
@@ -78,11 +78,14 @@ class Copies implements FileCopies {
   }
 }
 
-/** WebAssembly on one thread, with a file of Node's. */
-export const wasmWithNodeFile = (): Target =>
-  wasmWithFile({
-    memory: "shared",
-    newMemory: (pages) => new FileMemory(pages),
-    isMemory: (memory: DeviceMemory): memory is FileMemory => memory instanceof FileMemory,
-    copies: (memory, needed) => new Copies(memory, needed),
-  });
+/** WebAssembly with a file of Node's. */
+export const wasmWithNodeFile = (request: Pick<WasmRequest, "threads" | "workers">): Target =>
+  wasmWithFile(
+    {
+      memory: "shared",
+      newMemory: (pages, sharing) => new FileMemory(pages, sharing),
+      isMemory: (memory: DeviceMemory): memory is FileMemory => memory instanceof FileMemory,
+      copies: (memory, needed) => new Copies(memory, needed),
+    },
+    request,
+  );

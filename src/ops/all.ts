@@ -56,6 +56,7 @@ import {
 import { fft, irfft, rfft } from "./fft.ts";
 import { groupedMatmul, groupedOuter, permuteRows } from "./grouped.ts";
 import { gather, scatterAdd, scatterAddAlong, take } from "./indexing.ts";
+import { keepShort, keptIn } from "./keep.ts";
 import { cholesky } from "./linalg/cholesky.ts";
 import { eigh } from "./linalg/eigh.ts";
 import { matrixExp } from "./linalg/matrix-exp.ts";
@@ -203,6 +204,8 @@ export const allOps: readonly AnyOp[] = [
   // rounding
   groupMin,
   groupMax,
+  keepShort,
+  keptIn,
   packGroups,
   unpackGroups,
   // broadcast

@@ -99,7 +99,7 @@ export interface ElementwiseSpec<A> {
   scalar(x: readonly Expr[], attrs: A): Expr;
   reference(x: readonly number[], attrs: A): number;
   /** The same for integers where doubles lose low bits; the result is wrapped in any case. */
-  integer?(x: readonly number[], attrs: A): number;
+  integer?(x: readonly number[], dtype: DType): number;
   /** See OpDef. */
   readonly exactInDouble?: true;
   readonly facts?: OpFacts<A>;
@@ -176,11 +176,14 @@ export function elementwise<A = NoAttrs>(name: string, spec: ElementwiseSpec<A>)
       const [type] = outTypes;
       const out = new Float64Array(type ? elementsOf(type.shape) : 0);
       const x: number[] = new Array(inputs.length).fill(0);
-      const { kind, wrap } = typeOf(type?.dtype ?? "f64");
-      const meaning = (kind === "integer" ? spec.integer : undefined) ?? spec.reference;
+      const dtype = type?.dtype ?? "f64";
+      const { kind, wrap } = typeOf(dtype);
+      const { integer } = spec;
+      const isOwn = kind === "integer" && integer;
+      const meaning = isOwn ? () => integer(x, dtype) : () => spec.reference(x, attrs);
       for (let e = 0; e < out.length; e++) {
         for (let i = 0; i < inputs.length; i++) x[i] = inputs[i]?.[e] ?? 0;
-        out[e] = wrap(meaning(x, attrs));
+        out[e] = wrap(meaning());
       }
       return [out];
     },

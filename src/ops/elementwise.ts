@@ -14,6 +14,7 @@ import { isBool, isFloat } from "../kernel/dtype.ts";
 import { call, compare, constant, type Expr } from "../kernel/expr.ts";
 import { fullLike, splatOf } from "./create.ts";
 import { apply, elementwise, inputsIfMadeBy } from "./define.ts";
+import { inLongs, mulIn } from "./reference.ts";
 import { where } from "./select.ts";
 
 const one = (x: Expr): Expr => constant(x.dtype, 1);
@@ -108,7 +109,7 @@ export const mul: OpDef<NoAttrs> = elementwise("mul", {
   partials: [(_, x) => val(x, 1), (_, x) => val(x, 0)],
   scalar: (x) => call("mul", x),
   reference: (x) => num(x, 0) * num(x, 1),
-  integer: (x) => Math.imul(num(x, 0), num(x, 1)),
+  integer: (x, dtype) => mulIn(dtype, num(x, 0), num(x, 1)),
   exactInDouble: true,
   facts: {
     isProduct: true,
@@ -211,7 +212,7 @@ export const square: OpDef<NoAttrs> = elementwise("square", {
   partials: [(b, x) => apply(b, add, val(x, 0), val(x, 0))],
   scalar: ([x]) => call("mul", [x as Expr, x as Expr]),
   reference: (x) => num(x, 0) ** 2,
-  integer: (x) => Math.imul(num(x, 0), num(x, 0)),
+  integer: (x, dtype) => mulIn(dtype, num(x, 0), num(x, 0)),
   exactInDouble: true,
   simplify(b, node) {
     const x = under(b, neg, val(node.inputs, 0)) ?? under(b, abs, val(node.inputs, 0));
@@ -403,6 +404,7 @@ export const and: OpDef<NoAttrs> = elementwise("and", {
   domain: "bits",
   scalar: (x) => call("and", x),
   reference: (x) => num(x, 0) & num(x, 1),
+  integer: inLongs((a, b) => a & b),
   exactInDouble: true,
   simplify(b, node) {
     const x = val(node.inputs, 0);
@@ -417,6 +419,7 @@ export const or: OpDef<NoAttrs> = elementwise("or", {
   domain: "bits",
   scalar: (x) => call("or", x),
   reference: (x) => num(x, 0) | num(x, 1),
+  integer: inLongs((a, b) => a | b),
   exactInDouble: true,
   simplify(b, node) {
     const x = val(node.inputs, 0);
@@ -431,6 +434,7 @@ export const xor: OpDef<NoAttrs> = elementwise("xor", {
   domain: "bits",
   scalar: (x) => call("xor", x),
   reference: (x) => num(x, 0) ^ num(x, 1),
+  integer: inLongs((a, b) => a ^ b),
   exactInDouble: true,
   simplify(b, node) {
     const x = val(node.inputs, 0);
@@ -447,7 +451,7 @@ export const not: OpDef<NoAttrs> = elementwise("not", {
   domain: "bits",
   scalar: (x) => call("not", x),
   reference: (x) => 1 - num(x, 0),
-  integer: (x) => ~num(x, 0),
+  integer: (x) => -1 - num(x, 0),
   exactInDouble: true,
   facts: { isNegation: true },
   simplify(b, node) {

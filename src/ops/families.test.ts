@@ -9,7 +9,7 @@ import { Build } from "../ir/build.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import type { AnyOp, LowerContext, Reference, Sample } from "../ir/op.ts";
 import { elementsOf, type TensorType, tensorType } from "../ir/type.ts";
-import { type Accumulator, isFloat } from "../kernel/dtype.ts";
+import { type DType, elementReader, elementWriter, isFloat, newElements, type ScalarType } from "../kernel/dtype.ts";
 import { type Index, type LoopVar, load } from "../kernel/expr.ts";
 import { offsetIndex, varIndex } from "../kernel/index-math.ts";
 import { interpretKernel, type TypedArray } from "../kernel/interpret.ts";
@@ -35,7 +35,12 @@ const OPS: readonly AnyOp[] = [
   ...[take, scatterAdd, gather, scatterAddAlong, dynamicSlice, dynamicUpdate],
 ];
 
-const ARRAYS = { f32: Float32Array, f64: Float64Array, i32: Int32Array, bool: Uint8Array } as const;
+/** Numbers as elements. */
+function asElements(dtype: DType, numbers: Float64Array): TypedArray {
+  const [elements, write] = [newElements(dtype, numbers.length), elementWriter(dtype)];
+  for (const [i, x] of numbers.entries()) elements[i] = write(x);
+  return elements;
+}
 
 /** Numbers in [0, 1), the same on every run. */
 function randomFrom(seed: number): () => number {
@@ -52,13 +57,14 @@ function draw(types: readonly TensorType[], range: Sample<unknown>["range"], see
     const own = Array.isArray(range?.[0]) ? range[i] : (range ?? [-2, 2]);
     const [lo, hi] = own as readonly [number, number];
     const number = (): number => lo + (hi - lo) * random();
-    const kinds: Record<Accumulator, () => number> = {
+    const kinds: Record<ScalarType, () => number> = {
       f32: () => Math.fround(number()),
       f64: number,
       i32: () => Math.floor(number()),
+      i64: () => Math.floor(number()),
       bool: () => Math.floor(number()),
     };
-    return Float64Array.from({ length: elementsOf(shape) }, kinds[dtype as Accumulator]);
+    return Float64Array.from({ length: elementsOf(shape) }, kinds[dtype as ScalarType]);
   });
 }
 
@@ -114,7 +120,7 @@ function kernelOf(op: AnyOp, inTypes: readonly TensorType[], attrs: unknown, fla
   } else if (lower.kind === "reduce") {
     const { extents, order } = lower.counters(inTypes, attrs);
     const reduce = extents.map((extent, i): LoopVar => ({ kind: "var", name: `r${i}`, extent }));
-    const dtype = outType.dtype as Accumulator;
+    const dtype = outType.dtype as ScalarType;
     const stores = [{ operand: out, index: at.linear, value: { kind: "acc", dtype } as const }];
     const body = lower.body(c, at, reduce.map(varIndex));
     nests.push({ kind: "reduce", loops, reduce, order, combine: lower.combine, dtype, body, stores });
@@ -158,7 +164,7 @@ function expectClose(actual: ArrayLike<number>, wanted: ArrayLike<number>, toler
   }
 }
 
-const TOLERANCE: Record<Accumulator, number> = { f32: 4e-6, f64: 4e-14, i32: 0, bool: 0 };
+const TOLERANCE: Record<ScalarType, number> = { f32: 4e-6, f64: 4e-14, i32: 0, i64: 0, bool: 0 };
 
 /** Over all elements. */
 const dot = (a: Reference, b: Reference): number => a.reduce((s, x, i) => s + x * b[i]!, 0);
@@ -237,12 +243,17 @@ describe.each(OPS.map((op) => [op.name, op] as const))("%s", (name, op) => {
     for (const [seed, s] of samples.entries()) {
       const data = draw(s.inputs, s.range, seed);
       const wanted = evaluateOp(op, s.inputs, s.attrs, data);
-      const dtype = op.infer(s.inputs, s.attrs, [])[0]!.dtype as Accumulator;
+      const dtype = op.infer(s.inputs, s.attrs, [])[0]!.dtype as ScalarType;
       for (const flat of [false, true]) {
-        const out: TypedArray = new ARRAYS[dtype](wanted.length).fill(7);
-        const buffers = [...s.inputs.map((type, i) => ARRAYS[type.dtype as Accumulator].from(data[i]!)), out];
+        const out = asElements(dtype, new Float64Array(wanted.length).fill(7));
+        const buffers = [...s.inputs.map((type, i) => asElements(type.dtype, data[i]!)), out];
         interpretKernel(kernelOf(op, s.inputs, s.attrs, flat), buffers);
-        expectClose(out, wanted, TOLERANCE[dtype], `${name} ${JSON.stringify(s)} flat=${flat}`);
+        expectClose(
+          Float64Array.from(out, elementReader(dtype)),
+          wanted,
+          TOLERANCE[dtype],
+          `${name} ${JSON.stringify(s)} flat=${flat}`,
+        );
       }
     }
   });

@@ -1,7 +1,7 @@
 /** @file Loops for the reference meanings of operations that move elements about, and sample cases in many types. */
 import type { Sample } from "../ir/op.ts";
 import { elementsOf, type Shape, tensorType } from "../ir/type.ts";
-import { type DType, isComputed, typeOf } from "../kernel/dtype.ts";
+import { type DType, isBig, isComputed, typeOf } from "../kernel/dtype.ts";
 import { sampledTypes } from "./define.ts";
 
 /** Visits every multi-index of a shape in row-major order. `idx` is one array, overwritten from visit to visit. */
@@ -46,9 +46,16 @@ export function addIn(dtype: DType, a: number, b: number): number {
 
 /** a · b as the element type multiplies; the product of two integers may have more bits than a double. */
 export function mulIn(dtype: DType, a: number, b: number): number {
-  const { kind, wrap } = typeOf(dtype);
+  const { kind, wrap, compute } = typeOf(dtype);
+  if (isBig(compute)) return inLongs((x, y) => x * y)([a, b]);
   return kind === "integer" ? wrap(Math.imul(a, b)) : a * b;
 }
+
+/** A function of integers of up to 64 bits, in all their bits; of a result that has more than 53 of them the nearest double. */
+export const inLongs =
+  (of: (a: bigint, b: bigint) => bigint) =>
+  ([a = 0, b = 0]: readonly number[]): number =>
+    Number(BigInt.asIntN(64, of(BigInt(a), BigInt(b))));
 
 export interface Case<A> {
   readonly shapes: readonly Shape[];

@@ -3,10 +3,12 @@ import { at } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
 import type { NoAttrs, OpDef } from "../ir/op.ts";
+import { type DType, laneBytes, typeOf } from "../kernel/dtype.ts";
 import * as kernel from "../kernel/remainder.ts";
 import { trunc as truncScalar } from "../kernel/scalar-ops.ts";
 import { apply, elementwise, FEW_SHAPES } from "./define.ts";
 import { div, neg } from "./elementwise.ts";
+import { inLongs } from "./reference.ts";
 
 /** The whole part, towards zero. */
 export const trunc: OpDef<NoAttrs> = elementwise("trunc", {
@@ -85,12 +87,16 @@ export const floorDiv: OpDef<NoAttrs> = elementwise("floor_div", {
   shapes: FEW_SHAPES,
 });
 
-function shiftOp(name: string, fn: "shl" | "shr_s", reference: (a: number, count: number) => number): OpDef<NoAttrs> {
+function shiftOp(name: string, fn: "shl" | "shr_s", shifted: (a: bigint, count: bigint) => bigint): OpDef<NoAttrs> {
+  const bitsOf = (dtype: DType): bigint => 8n * BigInt(laneBytes(typeOf(dtype).compute));
+  const beyond = (a: bigint): bigint => (fn === "shl" || a >= 0n ? 0n : -1n);
   return elementwise(name, {
     inputs: 2,
     domain: "integer",
     scalar: (x) => kernel.shift(fn, at(x, 0), at(x, 1)),
-    reference: (x) => reference(at(x, 0), at(x, 1)),
+    reference: (x) => inLongs(shifted)(x),
+    integer: (x, dtype) =>
+      inLongs((a, count) => (count >= 0n && count < bitsOf(dtype) ? shifted(a, count) : beyond(a)))(x),
     exactInDouble: true,
     flops: 12,
     range: [
@@ -101,14 +107,8 @@ function shiftOp(name: string, fn: "shl" | "shr_s", reference: (a: number, count
   });
 }
 
-const isCount = (count: number): boolean => count >= 0 && count < 32;
-
 /** Bits towards the high end; those beyond it are lost. */
-export const shiftLeft: OpDef<NoAttrs> = shiftOp("shift_left", "shl", (a, count) => (isCount(count) ? a << count : 0));
+export const shiftLeft: OpDef<NoAttrs> = shiftOp("shift_left", "shl", (a, count) => a << count);
 
 /** Bits towards the low end, the sign repeated. */
-export const shiftRight: OpDef<NoAttrs> = shiftOp(
-  "shift_right",
-  "shr_s",
-  (a, count) => a >> (isCount(count) ? count : 31),
-);
+export const shiftRight: OpDef<NoAttrs> = shiftOp("shift_right", "shr_s", (a, count) => a >> count);

@@ -11,7 +11,7 @@
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
 import type { LowerContext, NoAttrs, OpDef, Sample } from "../ir/op.ts";
-import { elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
+import { byteLength, elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
 import { WORD_BITS } from "../kernel/bits.ts";
 import { computeFloat, FLOAT_TYPES, type FloatType, storedNumber } from "../kernel/dtype.ts";
 import { constant, type Expr, type Index } from "../kernel/expr.ts";
@@ -34,6 +34,15 @@ const groupsOf = (elements: number): number => Math.ceil(elements / GROUP);
 /** Bytes of a value of a type when it is kept in so many bits. */
 export const roundedBytes = ({ shape }: TensorType, bits: number, wordBytes: number): number =>
   4 * elementsOf(wordsType(elementsOf(shape), bits).shape) + 2 * wordBytes * groupsOf(elementsOf(shape));
+
+/** Expected range of 256 normally distributed numbers, in standard deviations. */
+const RANGE = 5.63;
+
+/**
+ * Root mean square of the error over that of the values, of normally distributed ones. Rounding to one of two neighbours at random has a
+ * variance of f·(1-f) steps², where f is the distance to the lower one: a sixth on average.
+ */
+export const expectedError = (bits: number): number => (RANGE * Math.sqrt(1 / 6)) / (2 ** bits - 1);
 
 const SHAPES: readonly Shape[] = [[3, 5], [], [0, 4], [300], [2, 400]];
 
@@ -124,7 +133,13 @@ function endOf<A>(c: LowerContext<A>, input: number, element: Index): Expr {
 export const packGroups: OpDef<PackGroupsAttrs> = defineOp<PackGroupsAttrs>({
   name: "pack_groups",
   defaults: { value: "", linear: false },
-  facts: { rounds: ({ bits, value, linear, key }) => ({ bits, value, linear, key }) },
+  facts: {
+    rounds: ({ bits, value, linear, key }, [x, ...ends], outputs) => ({
+      ...{ value, form: `${bits} bits`, linear, error: expectedError(bits), key },
+      bytes: [...outputs, ...ends].reduce((sum, type) => sum + byteLength(type), 0),
+      wholeBytes: x ? byteLength(x) : 0,
+    }),
+  },
   infer(inputs, { bits, key }) {
     requireInputs("pack_groups", ["x", "least", "largest"], inputs);
     const [x, least, largest] = inputs as [TensorType, TensorType, TensorType];

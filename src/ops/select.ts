@@ -88,6 +88,7 @@ const HOLDS: Record<DType, readonly DType[]> = {
   bf16: ["bool", "i8", "u8"],
   f16: ["bool", "i8", "u8"],
   i32: ["bool", "i8", "u8"],
+  i64: ["bool", "i32", "i8", "u8"],
   i8: ["bool"],
   u8: ["bool"],
   bool: [],

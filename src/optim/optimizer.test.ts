@@ -16,13 +16,14 @@ const loss = (p: typeof params, input: Tensor, target: Tensor): Tensor => {
 
 /** Largest difference between two trees. */
 function distance(a: object, b: object): number {
-  const [p, q] = [a, b].map((tree) => flatten(tree, "tree").leaves.flatMap((leaf) => [...leaf.data()]));
+  const [p, q] = [a, b].map((tree) => flatten(tree, "tree").leaves.flatMap((leaf) => [...leaf.cast("f64").data()]));
   return Math.max(...p!.map((v, i) => Math.abs(v - q![i]!)));
 }
 
 const OPTIMIZERS: readonly [string, optim.Optimizer][] = [
   ["sgd", optim.sgd({ lr: 0.2 })],
   ["sgd with momentum", optim.sgd({ lr: 0.02, momentum: 0.9, nesterov: true })],
+  ["sgd with momentum of 16 bits", optim.sgd({ lr: 0.02, momentum: 0.9, momentumType: "bf16" })],
   ["adam", optim.adam({ lr: 0.1 })],
   ["adamw", optim.adamw({ lr: optim.warmupCosine(0.2, { warmup: 5, total: 60 }), clip: optim.clipByGlobalNorm(1) })],
   ["rmsprop", optim.rmsprop({ lr: 0.02, momentum: 0.5, centered: true })],
@@ -122,6 +123,11 @@ describe("an update", () => {
   it("refuses settings that make no sense", () => {
     expect(() => optim.sgd({ momentum: 1 })).toThrow("momentum 1");
     expect(() => optim.sgd({ nesterov: true })).toThrow("nesterov without momentum");
+    expect(() => optim.sgd({ momentum: 0.9, momentumType: "f16" as "bf16" })).toThrow(
+      'momentumType is the string "f16"',
+    );
+    expect(() => optim.sgd({ momentumType: "bf16" })).toThrow("momentumType without momentum");
+    expect(() => optim.sgd({ momentum: 0.999, momentumType: "bf16" })).toThrow("momentum 0.999 in bf16");
     expect(() => optim.adam({ lr: -1 })).toThrow("adam: lr -1");
     expect(() => optim.adam({ beta2: 1 })).toThrow("beta2 1");
     expect(() => optim.rmsprop({ alpha: 2 })).toThrow("alpha 2");

@@ -4,6 +4,7 @@
  */
 import { describe, expect, it } from "vitest";
 import { type Tensor, tensor } from "../api/index.ts";
+import { typeOf } from "../kernel/dtype.ts";
 import * as optim from "./index.ts";
 
 type Numbers = readonly number[];
@@ -82,10 +83,22 @@ const adafactor: Published = (param, grads, isMatrix) => {
   });
 };
 
+const sgdRounded: Published = (param, grads) => {
+  const { round } = typeOf("bf16");
+  let kept = param.map(() => 0);
+  const [lr, momentum] = [0.1, 0.9];
+  return steps(param, grads, (p, g) => {
+    const velocity = kept.map((v, i) => momentum * v + g[i]!);
+    kept = velocity.map(round);
+    return p.map((v, i) => v - lr * velocity[i]!);
+  });
+};
+
 const CASES: readonly (readonly [string, optim.Optimizer, Published])[] = [
   ["lion", optim.lion({ lr: 0.01, beta1: 0.8, beta2: 0.95, weightDecay: 0.1 }), lion],
   ["lamb", optim.lamb({ lr: 0.02, beta2: 0.99, weightDecay: 0.1 }), lamb],
   ["adafactor", optim.adafactor(), adafactor],
+  ["sgd with its momentum in bf16", optim.sgd({ lr: 0.1, momentum: 0.9, momentumType: "bf16" }), sgdRounded],
 ];
 
 const worst = (found: Tensor, expected: Numbers): number =>

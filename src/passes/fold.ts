@@ -14,7 +14,7 @@ import type { Build } from "../ir/build.ts";
 import type { Node, Value } from "../ir/graph.ts";
 import { type TensorType, tensorType } from "../ir/type.ts";
 import { rewriteGraph } from "../ir/walk.ts";
-import { storedNumber } from "../kernel/dtype.ts";
+import { isFloat, storedNumber, typeOf } from "../kernel/dtype.ts";
 import { full, splatOf } from "../ops/create.ts";
 import type { Pass } from "./pass.ts";
 
@@ -46,7 +46,9 @@ function foldNode(b: Build, node: Node): readonly Value[] | null {
   const exact = evaluateElement(node, elements);
   const { dtype, shape } = output.type;
   const value = storedNumber(dtype, exact);
-  return Number.isNaN(value) ? null : [b.call(full, [], { dtype, shape, value })];
+  // of 64 bits, only numbers that doubles hold
+  const isHeld = isFloat(dtype) ? !Number.isNaN(value) : typeOf(dtype).accepts(exact);
+  return !isHeld ? null : [b.call(full, [], { dtype, shape, value })];
 }
 
 /** Computes elementwise operations on constants, where that keeps every bit. */

@@ -17,7 +17,7 @@
 
 import { at } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
-import { isIndexType, storedNumber } from "../kernel/dtype.ts";
+import { isFloat, isIndexType, storedNumber, typeOf } from "../kernel/dtype.ts";
 import { evaluateElement } from "./fold.ts";
 import type { Pass } from "./pass.ts";
 
@@ -147,7 +147,8 @@ function evaluated(node: Node, facts: readonly (Fact | undefined)[]): number | n
     storedNumber(dtype, evaluateElement(node, signed)),
   );
   // not for NaN either
-  if (Number.isNaN(value) || others.some((other) => other !== value)) return null;
+  const isHeld = isFloat(dtype) ? !Number.isNaN(value) : typeOf(dtype).accepts(value);
+  if (!isHeld || others.some((other) => other !== value)) return null;
   const isPlain = (v: number): boolean => v === 0 || Math.abs(v) === Number.POSITIVE_INFINITY;
   const follows = isPlain(value) && facts.every((fact) => fact?.kind !== "beyond" || isPlain(fact.value));
   return node.op.exactInDouble || follows ? value : null;

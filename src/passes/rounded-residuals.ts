@@ -17,14 +17,14 @@ import { isLinearIn } from "../ir/linear.ts";
 import type { AnyOp, Attrs } from "../ir/op.ts";
 import { byteLength } from "../ir/type.ts";
 import { producersOf, type Use, usersOf, withLiveNodes } from "../ir/walk.ts";
-import { bytesOf, isFloat } from "../kernel/dtype.ts";
+import { isFloat } from "../kernel/dtype.ts";
 import { sum } from "../ops/broadcast.ts";
 import { square, sub } from "../ops/elementwise.ts";
-import { groupMax, groupMin, packGroups, roundedBytes, unpackGroups } from "../ops/rounding.ts";
 import { isForward, LateReaders } from "./late-readers.ts";
 import { LateReads } from "./late-reads.ts";
 import { type Place, placeOf } from "./packing.ts";
 import { isView, LEAST_SAVED } from "./predicates.ts";
+import { keptNodes, type ResidualForm } from "./residual-forms.ts";
 
 /** A forward value that the backward pass reads, and that may be kept in few bits. */
 export interface Residual {
@@ -41,9 +41,9 @@ export interface Residual {
   readonly bytes: number;
 }
 
-/** A residual and the bits that its elements take. */
+/** A residual and the form in which it is kept. */
 export interface RoundedResidual extends Residual {
-  readonly bits: number;
+  readonly form: ResidualForm;
   readonly roundedBytes: number;
   /** For reports. */
   readonly name: string;
@@ -107,10 +107,6 @@ export function residualsOf(graph: Graph): readonly Residual[] {
   });
 }
 
-/** Bytes of a residual in so many bits, its groups' ends included. */
-export const bytesInBits = ({ value: { type } }: Residual, bits: number): number =>
-  roundedBytes(type, bits, bytesOf(type.dtype));
-
 /** 32 bits of a seed and the number of a value. */
 export const residualKey = (seed: number, id: number): number =>
   Math.imul(seed ^ Math.imul(id + 1, 0x9e3779b9), 0x85ebca6b) | 0;
@@ -125,28 +121,28 @@ function newNode(op: AnyOp, inputs: readonly Value[], attrs: Attrs, place: Place
 export interface RoundedGraph {
   readonly graph: Graph;
   readonly residuals: readonly RoundedResidual[];
-  /** By residual: the node that unpacks it. */
-  readonly unpacked: readonly Node[];
+  readonly seed: number;
+  /** By residual: the nodes that compute it from what is kept, the last of which gives it. */
+  readonly back: readonly (readonly Node[])[];
 }
 
 export function withRounded(graph: Graph, residuals: readonly RoundedResidual[], seed: number): RoundedGraph {
   const producer = producersOf(graph);
   const instead = new Map<Value, Node>();
+  const back: (readonly Node[])[] = [];
   const behind = new Map<Node, readonly Node[]>();
   const repeated = new Map<Value, Node>();
   const repeats = new Set<Node>();
-  for (const { value, id, bits, linear, name, repeatedFor } of residuals) {
+  for (const { value, id, form, linear, name, repeatedFor } of residuals) {
     const maker = at(graph.nodes, id);
-    const place = placeOf(maker);
-    const ends = [groupMin, groupMax].map((op) => newNode(op, [value], {}, place));
-    const [least, largest] = ends.map(resultOf) as [Value, Value];
-    const attrs = { bits, key: residualKey(seed, id), value: name, linear };
-    const packed = newNode(packGroups, [value, least, largest], attrs, place);
-    behind.set(maker, [...ends, packed]);
+    const kept = keptNodes(form, { value, name, linear, key: residualKey(seed, id), place: placeOf(maker) });
+    behind.set(maker, kept.behind);
     if (repeatedFor.length > 0) repeated.set(value, maker);
     for (const reader of repeatedFor) repeats.add(reader);
-    const { shape } = value.type;
-    instead.set(value, newNode(unpackGroups, [resultOf(packed), least, largest], { bits, shape }, place));
+    for (const node of kept.back) instead.set(resultOf(node), node);
+    const last = at(kept.back, kept.back.length - 1);
+    instead.set(value, last);
+    back.push(kept.back);
   }
   const isShared = (node: Node): boolean => isForward(node) && isView(node);
   const late = new LateReads(producer, { instead: (value) => instead.get(value), isShared });
@@ -160,13 +156,13 @@ export function withRounded(graph: Graph, residuals: readonly RoundedResidual[],
     const reads = repeats.has(node) ? repeating : late;
     nodes.push(isEarly ? node : reads.reading(node, nodes), ...(behind.get(node) ?? []));
   }
-  const unpacked = residuals.map(({ value }) => instead.get(value) as Node);
-  return { graph: withLiveNodes({ ...graph, nodes }), residuals, unpacked };
+  return { graph: withLiveNodes({ ...graph, nodes }), residuals, seed, back };
 }
 
-/** The graph with two more results for each node that rounds, in their order: Σ(x̂ - x)², Σx². */
-export function measuringErrors({ graph, residuals, unpacked }: RoundedGraph): Graph {
-  const inOrder = residuals.map((residual, i) => ({ ...residual, node: at(unpacked, i) })).sort((a, b) => a.id - b.id);
+/** The graph with two more results for each value that is rounded, Σ(x̂ - x)² and Σx², and the keys of these values in the same order. */
+export function measuringErrors(rounded: RoundedGraph): { readonly graph: Graph; readonly keys: readonly number[] } {
+  const { graph, residuals, back, seed } = rounded;
+  const inOrder = residuals.map((residual, i) => ({ ...residual, nodes: at(back, i) })).sort((a, b) => a.id - b.id);
   const nodes: Node[] = [...graph.nodes];
   const results: Value[] = [...graph.results];
   const add = (op: AnyOp, inputs: readonly Value[], attrs: Attrs = {}): Value => {
@@ -181,11 +177,11 @@ export function measuringErrors({ graph, residuals, unpacked }: RoundedGraph): G
     nodes.push(node);
     return resultOf(node);
   };
-  for (const { value, node } of inOrder) {
-    nodes.push(node);
+  for (const { value, nodes: unpacking } of inOrder) {
+    nodes.push(...unpacking);
     const axes = value.type.shape.map((_, axis) => axis);
-    const apart = add(sub, [resultOf(node), value]);
+    const apart = add(sub, [resultOf(at(unpacking, unpacking.length - 1)), value]);
     for (const x of [apart, value]) results.push(add(sum, [add(square, [x])], { axes }));
   }
-  return { ...graph, nodes, results };
+  return { graph: { ...graph, nodes, results }, keys: inOrder.map(({ id }) => residualKey(seed, id)) };
 }

@@ -202,9 +202,9 @@ it("becomes a snapshot that is read as one of PyTorch's", () => {
 
 it.skipIf(!hasPython())("is a pickle that Python loads", () => {
   const pool = new Pool({ history: 8 });
-  pool.allocate(2 ** 33, pool.tag("träin.ts:21:3 in step"));
+  pool.allocate(2 ** 33, pool.tag("träin.ts:21:3 in step, from outside"));
   const program =
-    "import pickle, sys; d = pickle.load(sys.stdin.buffer); b = d['segments'][0]['blocks'][0]; print(b['size'], b['frames'][0]['filename'] == 'träin.ts', d['device_traces'][0][0]['size'])";
+    "import pickle, sys; d = pickle.load(sys.stdin.buffer); b = d['segments'][0]['blocks'][0]; print(b['size'], b['frames'][0] == {'filename': 'träin.ts', 'line': 21, 'name': 'step, from outside'}, d['device_traces'][0][0]['size'])";
   const text = execFileSync("python3", ["-c", program], { input: poolSnapshot(pool), encoding: "utf8" });
   expect(text.trim()).toBe("8589934592 True 8589934592");
 });

@@ -10,12 +10,12 @@ const FIRST_ADDRESS = 0x7f00_0000_0000;
 
 type Frame = { readonly filename: string; readonly line: number; readonly name: string };
 
-/** `model.ts:21:14 in decoder`, or any text, as the one frame of a stack. */
+/** `model.ts:21:14 in decoder, from outside`, with or without the last two, or any text, as the one frame of a stack. */
 function framesOf(tag: string | undefined): readonly Frame[] {
   if (tag === undefined) return [];
-  const [, filename, line, name] = /^(.*?):(\d+)(?::\d+)?(?: in (.*))?$/.exec(tag) ?? [];
+  const [, filename, line, name, note] = /^(.*?):(\d+)(?::\d+)?(?: in (.*?))?(?:, (.*))?$/.exec(tag) ?? [];
   if (filename === undefined) return [{ filename: "", line: 0, name: tag }];
-  return [{ filename, line: Number(line), name: name ?? "" }];
+  return [{ filename, line: Number(line), name: [name, note].filter((part) => part !== undefined).join(", ") }];
 }
 
 /**

@@ -8,9 +8,10 @@ import { LARGEST_ARENA_BYTES } from "../codegen/wasm/description.ts";
 import { MOST_PAGES } from "../codegen/wasm/encoder.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
 import { emitProgram, pagesOf, stepGroups } from "../codegen/wasm/program.ts";
+import { teamBytes } from "../codegen/wasm/team.ts";
 import type { DeviceMemory, LoadOptions, Machine, Target } from "./device.ts";
 import { instanceOf, moduleFrom } from "./wasm-module.ts";
-import { type WasmMemory, wasmTarget } from "./wasm-target.ts";
+import { type Sharing, sharingOf, type WasmMemory, type WasmRequest, wasmTarget } from "./wasm-target.ts";
 
 /** The copies of a program. */
 export interface FileCopies {
@@ -36,22 +37,43 @@ export interface CopiesNeeded {
 export interface FileSupport<M extends WasmMemory> {
   /** Whether threads that copy have the memory too. */
   readonly memory: "shared" | "own";
-  newMemory(pages: number): M;
+  newMemory(pages: number, sharing: Sharing | null): M;
   isMemory(memory: DeviceMemory): memory is M;
   copies(memory: M, needed: CopiesNeeded): FileCopies;
 }
 
 const abandoned = new FinalizationRegistry<FileCopies>((copies) => copies.close());
 
+/** The parts of a program and the copies between them, one after the other. */
+function turns(
+  { kernels, copies: finalCopies }: PlacedProgram,
+  arena: WasmMemory,
+  copies: FileCopies | null,
+  call: (name: string) => void,
+): () => void {
+  if (!copies) return () => call("run");
+  const groups = stepGroups(kernels).map((group, i): readonly [string, PlacedStep | undefined] => [
+    `part${i}`,
+    group[0],
+  ]);
+  return () => {
+    for (const [part, first] of groups) {
+      if (first && isTransfer(first)) copies.do(first);
+      else call(part);
+    }
+    for (const { to, from, bytes } of finalCopies) arena.copy(to, from, bytes);
+  };
+}
+
 function load<M extends WasmMemory>(
   placed: PlacedProgram,
-  fma: boolean,
   { stepwise, spill, memory }: LoadOptions,
   support: FileSupport<M>,
+  { fma, threads = 1, ...request }: FileRequest,
 ): Machine {
   const { kernels, copies: finalCopies, plan, base } = placed;
   const height = base + plan.height;
-  const arena = memory ?? support.newMemory(pagesOf(height));
+  const arena = memory ?? support.newMemory(pagesOf(wordsOf(threads) + height), sharingOf({ ...request, threads }));
   invariant(support.isMemory(arena), () => "a memory of another target");
   arena.reserve(height);
   const code = emitProgram(kernels, finalCopies, height, {
@@ -59,29 +81,26 @@ function load<M extends WasmMemory>(
     winograd: "paying",
     stepwise,
     inParts: support.memory,
+    threads,
+    // step by step the caller is alone
+    ...(stepwise ? { shareFrom: Number.POSITIVE_INFINITY } : {}),
   });
   const module = moduleFrom(code.bytes);
-  const { exports } = instanceOf(module, { memory: arena.memory, check: () => undefined });
+  const { exports } = instanceOf(module, { memory: arena.memory, check: () => arena.team?.check() });
   const transfers = kernels.filter(isTransfer);
   const needed = { transfers, fileBytes: plan.others[0]?.height ?? 0, spill };
   const copies = transfers.length === 0 ? null : support.copies(arena, needed);
   const call = (name: string): void => (exports[name] as () => void)();
-  const groups = stepGroups(kernels).map((group, i): readonly [string, PlacedStep | undefined] => [
-    `part${i}`,
-    group[0],
-  ]);
+  const inTurn = turns(placed, arena, copies, call);
+  const { team } = arena;
   const machine: Machine = {
     moduleBytes: code.bytes.length,
     kernelFunctions: code.functions,
     memory: arena,
     run() {
-      if (!copies) return call("run");
-      for (const [part, first] of groups) {
-        if (first && isTransfer(first)) copies.do(first);
-        else call(part);
-      }
-      for (const { to, from, bytes } of finalCopies) arena.copy(to, from, bytes);
-      copies.check();
+      if (team && code.isShared) team.run({ module, memory: arena.memory }, inTurn);
+      else inTurn();
+      copies?.check();
     },
     step(i) {
       const step = kernels[i];
@@ -90,6 +109,7 @@ function load<M extends WasmMemory>(
     },
     close() {
       abandoned.unregister(machine);
+      team?.dismiss();
       copies?.close();
     },
     ...(copies ? { spillBytes: () => copies.bytes } : {}),
@@ -101,14 +121,26 @@ function load<M extends WasmMemory>(
   return machine;
 }
 
-/** On one thread. */
-export function wasmWithFile<M extends WasmMemory>(support: FileSupport<M>): Target {
-  const fma = detectFeatures().relaxedMadd;
-  const { loadCode: _, ...plain } = wasmTarget(fma);
+/** Of the team, before the arena. */
+const wordsOf = (threads: number): number => (threads > 1 ? teamBytes(threads) : 0);
+
+/** How programs are computed; default: on one thread, with fused multiply-add where the engine has it. */
+export type FileRequest = Pick<WasmRequest, "threads" | "workers"> & { readonly fma: boolean };
+
+/** WebAssembly whose programs have files. */
+export function wasmWithFile<M extends WasmMemory>(
+  support: FileSupport<M>,
+  request: Omit<FileRequest, "fma"> = {},
+): Target {
+  const how = { ...request, fma: detectFeatures().relaxedMadd };
+  const { loadCode: _, ...plain } = wasmTarget(how.fma, request);
   return {
     ...plain,
     spills: true,
-    load: (placed, options) => load(placed, fma, options, support),
-    allocate: (budgetBytes = LARGEST_ARENA_BYTES) => support.newMemory(Math.min(pagesOf(budgetBytes), MOST_PAGES)),
+    load: (placed, options) => load(placed, options, support, how),
+    allocate(budgetBytes = LARGEST_ARENA_BYTES) {
+      const pages = Math.min(pagesOf(wordsOf(plain.threads) + budgetBytes), MOST_PAGES);
+      return support.newMemory(pages, sharingOf(request));
+    },
   };
 }

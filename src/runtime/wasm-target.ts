@@ -27,7 +27,7 @@ export interface WasmRequest extends TargetRequest {
 }
 
 /** The threads that share a memory. */
-interface Sharing {
+export interface Sharing {
   readonly threads: number;
   readonly workers: WorkerPool;
 }
@@ -73,7 +73,7 @@ export class WasmMemory extends HostMemory {
   }
 }
 
-function sharingOf({ threads = 1, workers }: WasmRequest): Sharing | null {
+export function sharingOf({ threads = 1, workers }: WasmRequest): Sharing | null {
   if (threads === 1) return null;
   invariant(workers, () => `${threads} threads without workers`);
   return { threads, workers };

@@ -9,9 +9,10 @@
  *   permute          n                  in 1
  *   broadcast        n                  in log2 p, rounded up
  */
+
+import type { CollectiveNest } from "../kernel/collective.ts";
 import { groupSize } from "../kernel/device-group.ts";
 import { bytesOf } from "../kernel/dtype.ts";
-import type { CollectiveNest } from "../kernel/collective.ts";
 import type { Work } from "./work.ts";
 
 export function exchangeWork({ what, group, elements, storage }: CollectiveNest): Pick<Work, "sentBytes" | "messages"> {

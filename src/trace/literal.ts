@@ -1,7 +1,7 @@
 /** @file Tensors from JavaScript values: numbers, nested arrays, typed arrays. */
 import { grouped } from "../base/errors.ts";
 import { elementsOf, type Shape, shapeText } from "../ir/type.ts";
-import { type DType, elementWriter, INDEX_TYPE, isFloat, typeOf } from "../kernel/dtype.ts";
+import { type DType, elementWriter, INDEX_TYPE, isBig, isFloat, typeOf } from "../kernel/dtype.ts";
 import {
   describe,
   fail as failAt,
@@ -105,12 +105,23 @@ function flatten(data: unknown, shape: Shape): (number | boolean)[] {
   return out;
 }
 
+function requireLong(value: bigint, i: number): void {
+  if (BigInt.asIntN(64, value) === value) return;
+  fail(`element ${grouped(i)}, ${value}, does not fit i64`, "i64 holds -2^63 to 2^63 - 1; others need a float");
+}
+
 function converted(source: ArrayLike<number | bigint | boolean>, dtype: DType): TypedArray {
   const out = newArray(dtype, source.length);
-  const { kind, round } = typeOf(dtype);
+  const { kind, round, compute } = typeOf(dtype);
   const elementOf = elementWriter(dtype);
   for (let i = 0; i < source.length; i++) {
-    const value = Number(source[i]);
+    const given = source[i];
+    if (typeof given === "bigint" && isBig(compute)) {
+      requireLong(given, i);
+      out[i] = elementOf(given as unknown as number);
+      continue;
+    }
+    const value = Number(given);
     if (kind === "integer") requireLiteral("tensor", value, dtype);
     out[i] = elementOf(round(value));
   }
@@ -119,7 +130,7 @@ function converted(source: ArrayLike<number | bigint | boolean>, dtype: DType): 
 
 /**
  * A tensor from a number, nested arrays, or a typed array (which is copied). Arrays of bytes, of other whole numbers and of
- * bigints become i32, and a number that does not fit is an error.
+ * bigints become i32, and a number that does not fit is an error; with the type i64 bigints are taken as they are.
  *
  * @example
  * import { tensor } from "tidemark";

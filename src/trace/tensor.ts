@@ -9,7 +9,7 @@
 import { TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import { elementsOf, type Shape, shapeText, type TensorType, typeText } from "../ir/type.ts";
-import { type DType, elementReader, typeOf as rowOf } from "../kernel/dtype.ts";
+import { type DType, elementReader, isBig, typeOf as rowOf } from "../kernel/dtype.ts";
 import type { Cell } from "./cell.ts";
 import { sourceLocation } from "./source-location.ts";
 import type { TensorStorage, TypedArray } from "./storage.ts";
@@ -172,7 +172,21 @@ export class Tensor {
     if (this.isTraced && !this.traced?.trace.hasValues) return `Tensor(${typeText(this)}, traced)`;
     if (this.storage?.abstract) return `Tensor(${typeText(this)}, spec)`;
     if (this.elements > 64) return `Tensor(${typeText(this)})`;
-    return `Tensor(${typeText(this)} ${JSON.stringify(this.toArray()).replaceAll(",", ", ")})`;
+    return `Tensor(${typeText(this)} ${this.#text()})`;
+  }
+
+  /** The elements as nested lists; bigints too, whatever their size. */
+  #text(): string {
+    const data = this.#read("toString()");
+    const [read, { shown, compute }] = [elementReader(this.dtype), rowOf(this.dtype)];
+    const textOf = (element: number): string => (isBig(compute) ? `${element}` : JSON.stringify(shown(read(element))));
+    let next = 0;
+    const nested = (axis: number): string => {
+      const extent = this.shape[axis];
+      if (extent === undefined) return textOf(data[next++] as number);
+      return `[${Array.from({ length: extent }, () => nested(axis + 1)).join(", ")}]`;
+    };
+    return nested(0);
   }
 
   [Symbol.for("nodejs.util.inspect.custom")](): string {

@@ -16,7 +16,7 @@ import type { Graph, Phase, Value } from "../ir/graph.ts";
 import { libraryPart } from "../ir/label.ts";
 import type { AnyOp, Attrs, OpDef } from "../ir/op.ts";
 import { elementsOf, type Shape, type TensorType, tensorType, typeText } from "../ir/type.ts";
-import { type DType, elementReader } from "../kernel/dtype.ts";
+import { type DType, elementReader, isFloat, typeOf } from "../kernel/dtype.ts";
 import { full } from "../ops/create.ts";
 import { addToCell, type Cell, currentValue, newRoot, newView, writeCell } from "./cell.ts";
 import { explained, requireDepth } from "./recursion.ts";
@@ -70,7 +70,11 @@ function uniformValue(storage: TensorStorage): number | null {
   if (storage.abstract || elementsOf(storage.shape) > UNIFORM_ELEMENTS) return null;
   const data = storage.read();
   const [first] = data;
-  return first !== undefined && data.every((x) => Object.is(x, first)) ? elementReader(storage.dtype)(first) : null;
+  if (first === undefined || !data.every((x) => Object.is(x, first))) return null;
+  // a bigint may be no number
+  return isFloat(storage.dtype) || typeOf(storage.dtype).accepts(Number(first))
+    ? elementReader(storage.dtype)(first)
+    : null;
 }
 
 export class Trace {

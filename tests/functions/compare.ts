@@ -3,7 +3,17 @@ import { expect } from "vitest";
 import type { Tensor } from "../../src/api/index.ts";
 
 /** Relative to the largest element: cancellation makes single ones arbitrarily small. */
-export const TOLERANCE = { f32: 2e-4, f64: 1e-11, bf16: 2 ** -5, f16: 2 ** -8, i32: 0, i8: 0, u8: 0, bool: 0 } as const;
+export const TOLERANCE = {
+  f32: 2e-4,
+  f64: 1e-11,
+  bf16: 2 ** -5,
+  f16: 2 ** -8,
+  i32: 0,
+  i64: 0,
+  i8: 0,
+  u8: 0,
+  bool: 0,
+} as const;
 
 /** Fails unless the elements agree to a fraction of the largest finite one (of 1 at least); NaN agrees with NaN. */
 export function expectClose(got: ArrayLike<number>, want: ArrayLike<number>, tolerance: number, label: string): void {

@@ -64,6 +64,8 @@ const OTHERS = new Set([
   ...["checkpoint", "customVjp", "customJvp", "scope"],
   // tests/lossy.test.ts
   "lossyDeviation",
+  // tests/browser-spill.test.ts
+  "pageFile",
   // src/api/vmap.test.ts, src/api/matrices.test.ts
   ...["vmap", "jacrev", "jacfwd", "linearize", "associativeScan"],
   // src/api/reversible.test.ts

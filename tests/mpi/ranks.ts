@@ -8,8 +8,7 @@ import { nodeHost } from "../../src/node/host.ts";
 import { mpi } from "../../src/node/mpi/public.ts";
 import { collectives } from "./collectives.ts";
 import { failures } from "./failures.ts";
-import { parts } from "./parts.ts";
-import { hostCount, trained, training } from "./training.ts";
+import { hostCount, trained, training, zero } from "./training.ts";
 
 installHost(nodeHost);
 
@@ -23,7 +22,7 @@ async function bench(): Promise<undefined> {
 const PARTS: Readonly<Record<string, () => unknown>> = {
   collectives,
   training,
-  parts,
+  zero,
   trained: () => ({ ...trained(mpi().size, 3), hosts: hostCount() }),
   bench,
   ...failures,

@@ -6,7 +6,8 @@ import { loadGraph } from "../../src/api/load-graph.ts";
 import { nodeHost } from "../../src/node/host.ts";
 import { mpi } from "../../src/node/mpi/public.ts";
 import { type NativeRequest, nativeTarget } from "../../src/node/native/target.ts";
-import { allGather, allReduce, mesh, shard } from "../../src/parallel/index.ts";
+import { adam } from "../../src/optim/index.ts";
+import { allGather, allReduce, dataParallel, mesh, shard } from "../../src/parallel/index.ts";
 import { reportPlan, validate } from "../../src/plan/index.ts";
 import { alignUp } from "../../src/plan/problem.ts";
 import type { Target } from "../../src/runtime/device.ts";
@@ -63,10 +64,8 @@ export function trained(devices: number, steps: number, options: Parameters<type
     losses.push(done.loss.item());
     state = done.state;
   }
-  const hash = createHash("sha256");
-  for (const w of state) hash.update(w.data() as Float32Array);
   const inFlight = reportPlan(plan).exchanges.filter(({ wait }) => wait !== null).length;
-  return { losses, hash: hash.digest("hex"), arenaBytes, inFlight };
+  return { losses, hash: hashOf(state), arenaBytes, inFlight };
 }
 
 const ROOM = 8 * 2 ** 20;
@@ -110,6 +109,39 @@ function onAllRanks(x: number): readonly number[] {
     { target: "native", name: "gathered" },
   );
   return [...(gathered(tensor([x], { dtype: "f64" })).data() as Float64Array)];
+}
+
+const hashOf = (leaves: readonly Tensor[]): string => {
+  const hash = createHash("sha256");
+  for (const leaf of leaves) hash.update(leaf.data() as Float32Array);
+  return hash.digest("hex");
+};
+
+/** Steps with Adam, in which each device keeps what the stage of ZeRO says; `parts`: of one process, in so many microbatches. */
+function sharded(devices: number, zero: 0 | 1 | 2 | 3, parts = 1) {
+  const lossOf = (ws: readonly Tensor[], x: Tensor): Tensor => {
+    let h = x;
+    for (const w of ws) h = h.matmul(w).tanh();
+    return h.square().mean();
+  };
+  const options = { mesh: mesh({ data: devices }), over: "data", zero, deterministic: true, microbatches: parts };
+  const train = dataParallel(lossOf, adam({ lr: 0.01 }), options);
+  const target = "native";
+  const step = compile(train.step, { target, donate: [0], name: `zero${zero}` });
+  let state = compile(train.init, { target, name: "init" })(weights().slice(0, 2));
+  const batch = devices === 1 ? random.normal(random.key(2), [ROWS, WIDTH]) : rowsOf(devices);
+  const { plan } = step.program(state, batch);
+  for (let i = 0; i < 2; i++) ({ state } = step(state, batch));
+  const params = compile(train.params, { target, name: "params" })(state);
+  const inFlight = reportPlan(plan).exchanges.filter(({ wait }) => wait !== null).length;
+  return { hash: hashOf(params), arenaBytes: plan.height, inFlight };
+}
+
+/** ZeRO on all processes, against one process with as many microbatches. */
+export function zero() {
+  const { size } = mpi();
+  const stages = ([1, 3] as const).map((stage) => sharded(size, stage));
+  return { alone: sharded(1, 0, size), stages, hashes: onAllRanks(short(stages[1]?.hash ?? "")) };
 }
 
 /** The first 48 bits of a hash, as a number. */

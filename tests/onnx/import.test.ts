@@ -1,5 +1,5 @@
 /** @file ONNX models: shape arithmetic, control flow, functions, weights elsewhere, open sizes, training, and what is refused. */
-import { mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -117,6 +117,21 @@ describe("an ONNX model", () => {
       nodes: [{ ...call, inputs: ["v"], outputs: ["l"] }],
     };
     expect(() => only(model({ nodes: [call], functions: [endless], inputs: [x], outputs: [y] }))).toThrow("deep");
+  });
+
+  it("tells functions of one name apart by their overload", () => {
+    const of = (overload: string, kind: string) => ({
+      ...{ name: "Act", domain: "mine", overload, inputs: ["v"], outputs: ["o"], nodes: [node(kind, ["v"], ["o"])] },
+    });
+    const call = (overload: string) => ({ ...node("Act", ["x"], ["y"]), domain: "mine", overload });
+    const functions = [of("", "Relu"), of("2", "Neg")];
+    const [first, second] = ["", "2"].map((overload) =>
+      only(model({ nodes: [call(overload)], functions, inputs: [x], outputs: [y] })),
+    );
+    expect(first).toEqual(input.relu().toArray());
+    expect(second).toEqual(input.mul(-1).toArray());
+    const missing = model({ nodes: [call("3")], functions, inputs: [x], outputs: [y] });
+    expect(() => only(missing)).toThrow("operators that are not known: mine.Act");
   });
 
   it("chooses branches that are known, and runs the others", () => {
@@ -280,6 +295,11 @@ describe("weights in another file", () => {
     await expect(read({ location: "w.data", offset: "-1" })).rejects.toThrow("offset");
     await expect(read({ location: "w.data", offset: "0", length: "999" })).rejects.toThrow("which has 20");
     await expect(read({ location: "gone.data" })).rejects.toThrow("cannot be read");
+    mkdirSync(join(folder, "inner"));
+    await expect(read({ location: "inner" })).rejects.toThrow("inner is no file");
+    // 8 GiB, of which 16 bytes are read
+    truncateSync(join(folder, "w.data"), 2 ** 33);
+    expect(await read({ location: "w.data", offset: "4", length: "16" })).toEqual([1, 2, 3, 4]);
     expect(() => readOnnx(file({ location: "w.data" }))).toThrow("give { external");
   });
 });

@@ -89,15 +89,17 @@ export interface NodeParts {
   readonly outputs: readonly string[];
   readonly attributes?: Readonly<Record<string, AttributeValue>>;
   readonly domain?: string;
+  readonly overload?: string;
 }
 
-export const node = ({ kind, inputs, outputs, attributes = {}, domain = "" }: NodeParts): Uint8Array =>
+export const node = ({ kind, inputs, outputs, attributes = {}, domain = "", overload = "" }: NodeParts): Uint8Array =>
   joined([
     ...inputs.map((name) => text(1, name)),
     ...outputs.map((name) => text(2, name)),
     text(4, kind),
     ...Object.entries(attributes).map(([name, value]) => bytes(5, attribute(name, value))),
     text(7, domain),
+    text(8, overload),
   ]);
 
 export interface ValueParts {
@@ -130,6 +132,7 @@ export const graph = ({ nodes, inputs = [], outputs, weights = [] }: GraphParts)
 export interface FunctionParts {
   readonly name: string;
   readonly domain: string;
+  readonly overload?: string;
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
   readonly nodes: readonly NodeParts[];
@@ -143,7 +146,7 @@ export interface ModelParts extends GraphParts {
 const opset = (version: number): Uint8Array => joined([text(1, ""), int(2, version)]);
 
 export function model({ opset: version = 18, functions = [], ...parts }: ModelParts): Uint8Array {
-  const made = functions.map(({ name, domain, inputs, outputs, nodes }) =>
+  const made = functions.map(({ name, domain, overload = "", inputs, outputs, nodes }) =>
     joined([
       text(1, name),
       ...inputs.map((one) => text(4, one)),
@@ -151,6 +154,7 @@ export function model({ opset: version = 18, functions = [], ...parts }: ModelPa
       ...nodes.map((one) => bytes(7, node(one))),
       bytes(9, opset(version)),
       text(10, domain),
+      text(13, overload),
     ]),
   );
   return joined([int(1, 8), bytes(7, graph(parts)), bytes(8, opset(version)), ...made.map((one) => bytes(25, one))]);

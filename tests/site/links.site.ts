@@ -84,7 +84,9 @@ describe("the site", () => {
     const large = site.pages.flatMap((page) => {
       const text = pageText(site, page);
       const loaded = [
-        ...text.matchAll(/<(?:script|img)\b[^>]*?\ssrc="([^"]*)"|<link rel="stylesheet" href="([^"]*)"/g),
+        ...text.matchAll(
+          /<(?:script|img)\b(?![^>]*loading="lazy")[^>]*?\ssrc="([^"]*)"|<link rel="stylesheet" href="([^"]*)"/g,
+        ),
       ];
       const own = isApplication(page)
         ? []

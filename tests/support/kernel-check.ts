@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { at as item } from "../../src/base/invariant.ts";
 import type { PlacedKernel } from "../../src/codegen/placed.ts";
 import { typeText } from "../../src/ir/type.ts";
-import { bytesOf, type DType, elementReader } from "../../src/kernel/dtype.ts";
+import { bytesOf, type DType, elementReader, isBig, typeOf } from "../../src/kernel/dtype.ts";
 import { interpretKernel } from "../../src/kernel/interpret.ts";
 import { hostMemory } from "./host-memory.ts";
 import { type Buffer, bufferOf, type KernelSample } from "./kernel-samples.ts";
@@ -49,13 +49,15 @@ const TOLERANCE: Readonly<Record<DType, number>> = {
   bf16: 2 ** -6,
   f16: 2 ** -9,
   i32: 0,
+  i64: 0,
   i8: 0,
   u8: 0,
   bool: 0,
 };
 
 const numbersOf = (dtype: DType, elements: Buffer): Float64Array =>
-  Float64Array.from(elements as Float32Array, elementReader(dtype));
+  // the nearest numbers to those of 64 bits
+  Float64Array.from(elements as Float32Array, isBig(typeOf(dtype).compute) ? Number : elementReader(dtype));
 
 export function check(
   { op, sample, kernel, inputs, outTypes, outputs, storage }: KernelSample,

@@ -21,7 +21,7 @@ export interface SpilledFigures {
   readonly both: PlanFigures;
 }
 
-const CHAIN = { depth: 6, batch: 512, width: 128 } as const;
+const CHAIN = { depth: 8, batch: 256, width: 64 } as const;
 
 /** Plans of the chain, with a second memory or without. */
 function plansWith(spill: SpillRequest | null): ProgramPlans {

@@ -124,7 +124,7 @@ async function measureErrors(rows: Rounded[], draw: () => void): Promise<void> {
   }
 }
 
-const SHARE = 0.5;
+const SHARE = 0.6;
 /** Bytes a second, twice as many each. */
 const RATES = [2, 3, 4, 5, 6, 7].map((power) => 12.5e6 * 2 ** power);
 

@@ -12,7 +12,7 @@ import type { Tree } from "../../trace/tree.ts";
 import { type Arguments, type Command, choice, type Io, usageError, writeJson } from "../command.ts";
 import { FUNCTION_CONTRACT } from "../contract.ts";
 import { loadBuildable } from "../load.ts";
-import { isModelFile } from "../model-program.ts";
+import { isModelFile, requireWeights } from "../model-program.ts";
 
 const FORMATS = ["onnx", "safetensors"] as const;
 
@@ -45,6 +45,7 @@ function sizesOf(args: Arguments): Record<string, number> {
 async function forwardOf(word: string, args: Arguments): Promise<Forward> {
   if (isModelFile(word)) {
     const model = await readModel(word);
+    requireWeights(model, word);
     const fn = (params: Record<string, Tensor>, inputs: Record<string, Tensor>) => model.apply(params, inputs);
     return { fn, params: model.params, inputs: [model.specs(sizesOf(args))] };
   }

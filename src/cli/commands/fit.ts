@@ -1,6 +1,7 @@
 /** @file `tidemark fit`: what a training step of a model takes in PyTorch as it is, and what planned memory takes for it. */
 import { formatBytes } from "../../base/bytes.ts";
 import { TidemarkError } from "../../base/errors.ts";
+import type { ProgramPlans } from "../../compiler/assemble.ts";
 import { largestBatch } from "../../fit/largest-batch.ts";
 import type { KeptOperation } from "../../fit/policy/blocks.ts";
 import { choosePolicy, type Policy } from "../../fit/policy/choose.ts";
@@ -20,7 +21,8 @@ import {
 } from "../command.ts";
 import { type FitCase, type FitSettings, type FitSource, fitSource } from "../fit-source.ts";
 import { SIZE_OPTION, sizesOf } from "../model-program.ts";
-import { type PersistentFigures, persistentFigures, plansOfLoaded } from "../plan-figures.ts";
+import { type PersistentFigures, persistentFigures, plansOfLoaded, progressTo } from "../plan-figures.ts";
+import { PROGRESS_OPTION } from "../progress.ts";
 import { TARGET_OPTIONS, targetFor, targetSettings } from "../target-settings.ts";
 
 /** One plan between keeping everything and the least memory. */
@@ -70,7 +72,8 @@ function settingsOf(args: Arguments): FitSettings {
 }
 
 async function planSide(args: Arguments, io: Io, { loaded }: FitCase, budget: number | null): Promise<PlanSide> {
-  const settings = { ...targetSettings(await targetFor(args, loaded), args, io), memory: {} };
+  const progress = progressTo(io, () => "planning", false);
+  const settings = { ...targetSettings(await targetFor(args, loaded), args, io), memory: {}, progress };
   const { plans, paths } = plansOfLoaded(loaded, settings);
   const storeAll = plans.choose();
   const { persistentBytes }: PersistentFigures = persistentFigures(storeAll.result.plan, paths);
@@ -81,9 +84,19 @@ async function planSide(args: Arguments, io: Io, { loaded }: FitCase, budget: nu
   }));
   points.sort((a, b) => b.arenaBytes - a.arenaBytes);
   const minimumBytes = Math.min(...points.map(({ arenaBytes }) => arenaBytes));
-  const within = budget === null ? undefined : points.find(({ arenaBytes }) => arenaBytes <= budget);
-  const planPeakBytes = budget === null ? storeAll.arenaBytes : (within?.arenaBytes ?? minimumBytes);
-  return { planPeakBytes, persistentBytes, minimumBytes, points };
+  const isEnough = budget === null || storeAll.arenaBytes <= budget;
+  const planPeakBytes = isEnough ? storeAll.arenaBytes : (arenaWithin(plans, budget) ?? minimumBytes);
+  return { planPeakBytes, persistentBytes, minimumBytes: Math.min(minimumBytes, planPeakBytes), points };
+}
+
+/** Of the plan for a budget; null where it is too small for any. */
+function arenaWithin(plans: ProgramPlans, budgetBytes: number): number | null {
+  try {
+    return plans.choose({ budgetBytes }).arenaBytes;
+  } catch (error) {
+    if (error instanceof TidemarkError && error.code === "PlanInfeasible") return null;
+    throw error;
+  }
 }
 
 /** Null where a program that PyTorch can run cannot be planned here. */
@@ -97,9 +110,12 @@ async function planOrNote(make: () => Promise<PlanSide>, io: Io): Promise<PlanSi
   }
 }
 
-function mostWithin(source: FitSource, settings: FitSettings, budget: number | null): number | null {
+function mostWithin(source: FitSource, settings: FitSettings, budget: number | null, io: Io): number | null {
   if (budget === null || source.batch === null) return null;
-  const peakAt = (batch: number): number => eagerStep(source.at(batch).eager, settings.optimizer).peak.bytes;
+  const peakAt = (batch: number): number => {
+    io.progress?.({ doing: `the largest batch: trying ${batch}` });
+    return eagerStep(source.at(batch).eager, settings.optimizer).peak.bytes;
+  };
   return largestBatch(peakAt, budget);
 }
 
@@ -182,6 +198,7 @@ async function run(args: Arguments, io: Io): Promise<void> {
   const budgetBytes = sizeOf(args, "budget");
   const at = source.at(asked);
   if (args.has("policy")) return printPolicy(args, io, at, settings);
+  io.progress?.({ doing: "following the step in PyTorch", blocks: true });
   const step = eagerStep(at.eager, settings.optimizer);
   const side = await planOrNote(() => planSide(args, io, at, budgetBytes), io);
   const report: FitReport = {
@@ -198,7 +215,7 @@ async function run(args: Arguments, io: Io): Promise<void> {
     minimumBytes: side?.minimumBytes ?? null,
     points: side?.points ?? [],
     budgetBytes,
-    largestBatch: mostWithin(source, settings, budgetBytes),
+    largestBatch: mostWithin(source, settings, budgetBytes, io),
     unknown: unknownOf(step, at),
   };
   if (args.has("json")) writeJson(io, report);
@@ -229,6 +246,7 @@ export const fit: Command = {
     dropout: { help: "for a config.json: with dropout, as while training" },
     points: { value: "N", help: "plans between keeping everything and the least; default: 6" },
     ...TARGET_OPTIONS,
+    ...PROGRESS_OPTION,
     json: { help: "print one line of JSON" },
   },
   run,

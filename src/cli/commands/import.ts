@@ -8,6 +8,7 @@ import { readModel } from "../../node/models.ts";
 import { loadFile } from "../../node/weights.ts";
 import { type Arguments, type Command, type Io, sizeOf, usageError, writeJson } from "../command.ts";
 import { checkModel, type ModelCheck } from "../model-check.ts";
+import { requireWeights } from "../model-program.ts";
 
 const DETAILS = [
   "MODEL is an .onnx or a .pt2 file. Without --io it lists inputs, results and parameters.",
@@ -87,6 +88,7 @@ export const importCommand: Command = {
       else io.out(listText(model));
       return;
     }
+    requireWeights(model, args.positionals[0] as string);
     const found = await check(model, args, recorded);
     if (args.has("json")) writeJson(io, found);
     else io.out(checkText(found));

@@ -3,9 +3,9 @@
  * All blocks are equal, so it is easy to see what a plan keeps of them.
  */
 import { add } from "../../api/elementwise.ts";
-import { relu } from "../../api/math.ts";
 import { matmul } from "../../api/linear.ts";
 import { mse } from "../../api/loss.ts";
+import { relu } from "../../api/math.ts";
 import { scope } from "../../api/scope.ts";
 import type { OptimizerState } from "../../optim/optimizer.ts";
 import { sgd } from "../../optim/sgd.ts";

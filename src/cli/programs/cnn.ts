@@ -4,9 +4,9 @@
  */
 import { conv2d } from "../../api/conv.ts";
 import { add } from "../../api/elementwise.ts";
-import { relu } from "../../api/math.ts";
 import { matmul } from "../../api/linear.ts";
 import { crossEntropy } from "../../api/loss.ts";
+import { relu } from "../../api/math.ts";
 import { reshape } from "../../api/shape.ts";
 import type { OptimizerState } from "../../optim/optimizer.ts";
 import { sgd } from "../../optim/sgd.ts";

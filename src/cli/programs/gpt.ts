@@ -6,11 +6,11 @@
 import { attention } from "../../api/attention.ts";
 import { arange } from "../../api/create.ts";
 import { add, less, where } from "../../api/elementwise.ts";
-import { gelu } from "../../api/math.ts";
 import { take } from "../../api/indexing.ts";
 import { split } from "../../api/join.ts";
 import { matmul } from "../../api/linear.ts";
 import { crossEntropy } from "../../api/loss.ts";
+import { gelu } from "../../api/math.ts";
 import { layerNorm } from "../../api/normalize.ts";
 import { scope } from "../../api/scope.ts";
 import { reshape, slice, transpose } from "../../api/shape.ts";

@@ -8,10 +8,10 @@
 import { scan } from "../../api/control.ts";
 import { zeros } from "../../api/create.ts";
 import { add, mul } from "../../api/elementwise.ts";
-import { sigmoid, tanh } from "../../api/math.ts";
 import { split } from "../../api/join.ts";
 import { matmul } from "../../api/linear.ts";
 import { crossEntropy } from "../../api/loss.ts";
+import { sigmoid, tanh } from "../../api/math.ts";
 import { transpose } from "../../api/shape.ts";
 import type { OptimizerState } from "../../optim/optimizer.ts";
 import { sgd } from "../../optim/sgd.ts";

@@ -1,8 +1,8 @@
 /** @file `mlp`: 784-512-512-10 with relu on a batch of 128, cross entropy, Adam. */
 import { add } from "../../api/elementwise.ts";
-import { relu } from "../../api/math.ts";
 import { matmul } from "../../api/linear.ts";
 import { crossEntropy } from "../../api/loss.ts";
+import { relu } from "../../api/math.ts";
 import { adam } from "../../optim/adam.ts";
 import type { OptimizerState } from "../../optim/optimizer.ts";
 import type { Tensor } from "../../trace/tensor.ts";

@@ -8,9 +8,9 @@
  */
 import { conv2d } from "../../api/conv.ts";
 import { add } from "../../api/elementwise.ts";
-import { relu } from "../../api/math.ts";
 import { matmul } from "../../api/linear.ts";
 import { crossEntropy } from "../../api/loss.ts";
+import { relu } from "../../api/math.ts";
 import { batchNorm } from "../../api/normalize.ts";
 import { maxPool2d } from "../../api/pool.ts";
 import { mean } from "../../api/reduce.ts";

@@ -12,9 +12,9 @@
  */
 import { conv2d, convTranspose2d } from "../../api/conv.ts";
 import { add } from "../../api/elementwise.ts";
-import { relu } from "../../api/math.ts";
 import { concat } from "../../api/join.ts";
 import { crossEntropy } from "../../api/loss.ts";
+import { relu } from "../../api/math.ts";
 import { maxPool2d } from "../../api/pool.ts";
 import { scope } from "../../api/scope.ts";
 import { reshape, transpose } from "../../api/shape.ts";

@@ -7,7 +7,7 @@
  *
  * Rows of a tile are 33 elements apart, so that both ways go through all banks.
  */
-import { bytesOf, storable } from "../../kernel/dtype.ts";
+import { bytesOf } from "../../kernel/dtype.ts";
 import { type Index, type LoopVar, load } from "../../kernel/expr.ts";
 import { addIndex, divIndex, modIndex, scaleIndex, varIndex } from "../../kernel/index-math.ts";
 import type { MapNest, Operand } from "../../kernel/loops.ts";
@@ -39,7 +39,7 @@ function transposedOf(nest: MapNest, { threads, multiprocessors, sharedBytes }: 
       const apart = linearCoefficient(interner, index, stores);
       return linearCoefficient(interner, index, reads) === 1 && apart !== null && Math.abs(apart) > 1;
     });
-    const bytes = loads.reduce((n, { dtype }) => n + TILE * PITCH * bytesOf(storable(dtype)), 0);
+    const bytes = loads.reduce((n, { dtype }) => n + TILE * PITCH * bytesOf(dtype), 0);
     if (loads.length > 0 && reads.extent >= TILE && bytes <= sharedBytes) return { reads, stores, loads };
   }
   return null;
@@ -79,7 +79,7 @@ export function scheduleTransposed(
     return where(bounds, body(new Replacement(counters)));
   };
   const shared = found.loads.map(({ dtype }) =>
-    memories.add({ scope: "shared", dtype: storable(dtype), elements: TILE * PITCH }),
+    memories.add({ scope: "shared", dtype: dtype, elements: TILE * PITCH }),
   );
   const at = (read: Index, store: Index): Index => addIndex(scaleIndex(store, PITCH), read);
   const fill = places(counter("filled", reads), thread, (read, store) =>
@@ -92,7 +92,7 @@ export function scheduleTransposed(
   const put = places(counter("stored", reads), thread, (store, read) =>
     inside(read, store, (here) => {
       const tile = found.loads.map(
-        (e, i) => [loadKey(e), load(storable(e.dtype), shared[i] as number, at(read, store))] as const,
+        (e, i) => [loadKey(e), load(e.dtype, shared[i] as number, at(read, store))] as const,
       );
       const values = nest.stores.map((s) => ({ ...s, value: replaceLoads(s.value, new Map(tile)) }));
       return [storing(...here.stores(values))];

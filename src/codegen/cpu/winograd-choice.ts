@@ -134,7 +134,7 @@ interface Layer {
 }
 
 /** Where the transforms lose little: not among integers, and for f64 it is not measured. */
-const ROUNDS_WELL: Readonly<Record<ProductType, boolean>> = { f32: true, f64: false, i32: false };
+const ROUNDS_WELL: Readonly<Record<ProductType, boolean>> = { f32: true, f64: false, i32: false, i64: false };
 
 export function layerOf(nest: Extents): Layer | null {
   const { window, split, dtype, rows, cols, depth, batch } = nest;

@@ -1,4 +1,5 @@
 /** @file CUDA devices as the compiler sees them (target/description.ts). */
+import { isBig, typeOf } from "../../kernel/dtype.ts";
 import { COMMON_FUSION, COMMON_ORDER, type TargetDescription } from "../../target/description.ts";
 import { memorySpace } from "../../target/space.ts";
 import type { CostModel } from "../../target/work.ts";
@@ -58,7 +59,8 @@ export function cudaDescription(options: CudaOptions): TargetDescription {
     name: "cuda",
     key: `cuda ${JSON.stringify(options)}`,
     spaces: [memorySpace(ALIGNMENT, { name: "device", hostVisible: false, largestArena: options.bytes })],
-    storageTypes: STORAGE_TYPES,
+    // whole numbers of 64 bits have not been run on a device
+    storageTypes: STORAGE_TYPES.filter((dtype) => !isBig(typeOf(dtype).compute)),
     computeTypes: CPU_SCALARS,
     // tensor cores wait for what is computed on the way in, and each tile computes it again
     fusion: tensor ? { ...COMMON_FUSION, maxPackedFlops: 0 } : COMMON_FUSION,

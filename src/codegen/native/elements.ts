@@ -32,6 +32,7 @@ const FORMS: Readonly<Record<DType, ElementForm>> = {
   bf16: half("bf16"),
   f16: half("f16"),
   i32: plain("i32"),
+  i64: plain("i64"),
   i8: { c: "i8", functions: "i8", lane: (element) => `(i32)${element}`, element: (lane) => `(i8)(${lane})` },
   u8: { c: "u8", functions: "u8", lane: (element) => `(i32)${element}`, element: (lane) => `(u8)(${lane})` },
   // a byte, 0 or 1, becomes a mask

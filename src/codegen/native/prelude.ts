@@ -112,7 +112,7 @@ const ROUNDING = { floor: 9, ceil: 10, nearest: 8, trunc: 11 } as const;
 const LIBRARY = { floor: "floor", ceil: "ceil", nearest: "rint", trunc: "trunc" } as const;
 
 /** The intrinsic's suffix of a type, and the letter of the library's functions for it. */
-const SUFFIX: Readonly<Record<ProductType, string>> = { f32: "ps", f64: "pd", i32: "epi32" };
+const SUFFIX: Readonly<Record<ProductType, string>> = { f32: "ps", f64: "pd", i32: "epi32", i64: "epi64" };
 const LETTER: Readonly<Record<FloatScalar, string>> = { f32: "f", f64: "" };
 const ALL_BUT_SIGN: Readonly<Record<FloatScalar, string>> = { f32: "0x7fffffff", f64: "INT64_C(0x7fffffffffffffff)" };
 
@@ -307,6 +307,30 @@ INLINE ${t} ${t}_of_f64(f64x${n} a) {
 `;
 }
 
+/** Whole numbers of 64 bits; conversions to i32 and from floats saturate. */
+function longText(n: number): string {
+  const [t, d] = [`i64x${n}`, `f64x${n}`];
+  return `INLINE ${t} ${t}_abs(${t} a) { ${t} s = a >> 63; return (a ^ s) - s; }
+INLINE ${t} ${t}_min(${t} a, ${t} b) { ${t} m = a < b; return (m & a) | (~m & b); }
+INLINE ${t} ${t}_max(${t} a, ${t} b) { ${t} m = a > b; return (m & a) | (~m & b); }
+INLINE ${t} ${t}_div(${t} a, ${t} b) {
+  ${t} r; for (int l = 0; l < ${n}; l++) r[l] = b[l] == 0 ? 0 : b[l] == -1 ? (i64)(0 - (u64)a[l]) : a[l] / b[l];
+  return r;
+}
+INLINE ${t} ${t}_of_i32(i32x${n} a) { return __builtin_convertvector(a, ${t}); }
+INLINE i32x${n} i32x${n}_of_i64(${t} a) {
+  ${t} low = ${t}_of(-INT64_C(0x80000000)), high = ${t}_of(0x7fffffff);
+  return __builtin_convertvector(${t}_max(${t}_min(a, high), low), i32x${n});
+}
+INLINE ${t} ${t}_of_f64(${d} a) {
+  ${t} high = a >= 9223372036854775808.0, low = a < -9223372036854775808.0, in = (a == a) & ~high & ~low;
+  ${t} r = __builtin_convertvector((${d})(in & (${t})a), ${t});
+  return (high & INT64_C(0x7fffffffffffffff)) | (low & (-INT64_C(0x7fffffffffffffff) - 1)) | (in & r);
+}
+INLINE ${t} ${t}_of_f32(f32x${n} a) { return ${t}_of_f64(__builtin_convertvector(a, ${d})); }
+`;
+}
+
 /** Bytes as i32. */
 function byteText(name: "i8" | "u8", n: number): string {
   const [v, t] = [`${name}x${n}`, `i32x${n}`];
@@ -331,6 +355,7 @@ const MEMORY: Readonly<Record<DType, (n: number) => string>> = {
   bf16: bf16Text,
   f16: f16Text,
   i32: (n) => memoryText("i32", n),
+  i64: (n) => memoryText("i64", n),
   i8: (n) => byteText("i8", n),
   u8: (n) => byteText("u8", n),
   bool: boolText,
@@ -344,6 +369,7 @@ export function lanesText(n: number): string {
     ...(["f32", "f64"] as const).map((dtype) => floatText(dtype, n)),
     ...DTYPES.map((dtype) => MEMORY[dtype](n)),
     integerText(n),
+    longText(n),
   ].join("");
 }
 

@@ -9,6 +9,7 @@ import {
   isFloatScalar,
   kindOf,
   laneBytes,
+  longOf,
   type ScalarType,
   typeOf,
 } from "../../kernel/dtype.ts";
@@ -43,7 +44,7 @@ const LITERALS: Readonly<Record<ScalarType, (value: number | bigint) => string>>
   f32: (value) => floatText(Math.fround(Number(value)), "f"),
   f64: (value) => floatText(Number(value), ""),
   i32: (value) => `(i32)${Number(value) >>> 0}u`,
-  i64: (value) => `(i64)UINT64_C(${BigInt.asUintN(64, BigInt(value))})`,
+  i64: (value) => `(i64)UINT64_C(${BigInt.asUintN(64, longOf(value))})`,
   bool: (value) => (value ? "-1" : "0"),
 };
 

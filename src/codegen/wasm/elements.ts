@@ -86,6 +86,7 @@ const FORMS: Readonly<Record<DType, ElementForm>> = {
   bf16: BF16,
   f16: F16,
   i32: plain(4),
+  i64: plain(8),
   i8: byte(true),
   u8: byte(false),
   bool: BOOL,

@@ -6,37 +6,13 @@
 import type { PlainBytes } from "../../base/bytes.ts";
 import { invariant } from "../../base/invariant.ts";
 import { ByteBuffer, LARGEST_FUNCTION, LARGEST_MODULE } from "./byte-buffer.ts";
+import { signedLeb, unsignedLeb } from "./leb.ts";
 
 /** Of a memory with addresses of 32 bits. */
 export const MOST_PAGES = 65536;
 
 export type ValType = "i32" | "i64" | "f32" | "f64" | "v128";
 const VALTYPE: Record<ValType, number> = { i32: 0x7f, i64: 0x7e, f32: 0x7d, f64: 0x7c, v128: 0x7b };
-
-function unsignedLeb(n: number): number[] {
-  const out: number[] = [];
-  let rest = n >>> 0;
-  do {
-    const byte = rest & 0x7f;
-    rest >>>= 7;
-    out.push(rest ? byte | 0x80 : byte);
-  } while (rest);
-  return out;
-}
-
-function signedLeb(n: number): number[] {
-  const out: number[] = [];
-  let rest = n | 0;
-  for (;;) {
-    const byte = rest & 0x7f;
-    rest >>= 7;
-    if ((rest === 0 && !(byte & 0x40)) || (rest === -1 && byte & 0x40)) {
-      out.push(byte);
-      return out;
-    }
-    out.push(byte | 0x80);
-  }
-}
 
 /** One-byte instructions. */
 export const OP = {
@@ -65,13 +41,19 @@ export const OP = {
   i64Ne: 0x52,
   i64GtU: 0x56,
   i64LeU: 0x58,
+  i64Eqz: 0x50,
+  i64Eq: 0x51,
+  i64Sub: 0x7d,
   i64Mul: 0x7e,
+  i64DivS: 0x7f,
   i64DivU: 0x80,
   i64Or: 0x84,
   i64Shl: 0x86,
   i64ShrU: 0x88,
   i64ExtendI32U: 0xad,
   i32WrapI64: 0xa7,
+  f32ConvertI64S: 0xb4,
+  f64ConvertI64S: 0xb9,
 } as const;
 
 /** Instructions behind the 0xfd prefix, by the specification's names. */
@@ -82,6 +64,8 @@ export const SIMD = {
   splat_f64: 20,
   extract_i32: 27,
   replace_i32: 28,
+  extract_i64: 29,
+  replace_i64: 30,
   extract_f32: 31,
   replace_f32: 32,
   extract_f64: 33,
@@ -129,12 +113,20 @@ export const SIMD = {
   i32x4_mul: 181,
   i32x4_min_s: 182,
   i32x4_max_s: 184,
+  i64x2_abs: 192,
+  i64x2_neg: 193,
   i64x2_extend_low_i32x4_s: 199,
   i64x2_shl: 203,
   i64x2_shr_s: 204,
   i64x2_shr_u: 205,
   i64x2_add: 206,
   i64x2_sub: 209,
+  i64x2_mul: 213,
+  i64x2_eq: 214,
+  i64x2_ne: 215,
+  i64x2_lt_s: 216,
+  i64x2_gt_s: 217,
+  i64x2_le_s: 218,
   f32x4_abs: 224,
   f32x4_neg: 225,
   f32x4_sqrt: 227,
@@ -317,6 +309,12 @@ export class Code {
   /** Calls a function of the module's table, whose number is on the stack above its arguments. */
   callIndirect(type: number): this {
     this.bytes.push(0x11, ...unsignedLeb(type), 0);
+    return this;
+  }
+
+  /** The i64 nearest below or above an f64, towards zero; the ends of i64 beyond them, 0 for NaN. */
+  i64OfF64(): this {
+    this.bytes.push(0xfc, 6);
     return this;
   }
 

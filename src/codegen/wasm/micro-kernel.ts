@@ -49,6 +49,7 @@ const ARITHMETIC: Record<ProductType, Arithmetic> = {
   f32: { splat: "load32_splat", multiply: "f32x4_mul", add: "f32x4_add", fused: "f32x4_relaxed_madd" },
   f64: { splat: "load64_splat", multiply: "f64x2_mul", add: "f64x2_add", fused: "f64x2_relaxed_madd" },
   i32: { splat: "load32_splat", multiply: "i32x4_mul", add: "i32x4_add", fused: null },
+  i64: { splat: "load64_splat", multiply: "i64x2_mul", add: "i64x2_add", fused: null },
 };
 
 /**

@@ -7,7 +7,7 @@
  * meaningful lane, so they get the same bits.
  */
 import { InternalError } from "../../base/invariant.ts";
-import { kindOf, laneBytes, type ScalarType } from "../../kernel/dtype.ts";
+import { isBig, kindOf, laneBytes, longOf, type ScalarType } from "../../kernel/dtype.ts";
 import type { ScalarFn } from "../../kernel/expr.ts";
 import type { Code, SimdOp } from "./encoder.ts";
 import { OP } from "./encoder.ts";
@@ -78,6 +78,13 @@ const I32: Table = {
 const I64: Table = {
   add: "i64x2_add",
   sub: "i64x2_sub",
+  mul: "i64x2_mul",
+  neg: "i64x2_neg",
+  abs: "i64x2_abs",
+  eq: "i64x2_eq",
+  ne: "i64x2_ne",
+  lt: "i64x2_lt_s",
+  le: "i64x2_le_s",
   and: "and",
   or: "or",
   xor: "xor",
@@ -99,7 +106,7 @@ const LANE_WRITERS: Readonly<Record<ScalarType, (view: DataView, at: number, val
   f32: (view, at, value) => view.setFloat32(at, Number(value), true),
   f64: (view, at, value) => view.setFloat64(at, Number(value), true),
   i32: (view, at, value) => view.setInt32(at, Number(value), true),
-  i64: (view, at, value) => view.setBigInt64(at, BigInt(value), true),
+  i64: (view, at, value) => view.setBigInt64(at, longOf(value), true),
   bool: (view, at, value) => view.setInt32(at, value ? -1 : 0, true),
 };
 
@@ -120,6 +127,57 @@ export function rampConstant(step: number): Uint8Array {
 /** Turns the lane mask on the stack into one for lanes of another width. */
 function widenMask(code: Code, to: ScalarType): void {
   if (laneBytes(to) === 8) code.simd("i64x2_extend_low_i32x4_s");
+}
+
+const GREATEST_INT = 0x7fffffff;
+
+/** Converts two lanes one by one, where there is no instruction for both. */
+function convertLanes(code: Code, extract: SimdOp, one: () => void, replace: SimdOp): void {
+  const from = code.local("v128");
+  code.set(from).v128Const(splatConstant("i64", 0));
+  for (const lane of [0, 1]) {
+    code.get(from).simd(extract, lane);
+    one();
+    code.simd(replace, lane);
+  }
+}
+
+/** The lesser or greater of two i64 in each lane. */
+function emitExtreme(code: Code, fn: "min" | "max"): void {
+  const [a, b] = [code.local("v128"), code.local("v128")];
+  code.set(b).set(a).get(a).get(b).get(a).get(b);
+  code.simd(fn === "min" ? "i64x2_lt_s" : "i64x2_gt_s").simd("bitselect");
+}
+
+/** The conversions to and from i64, but of truth values. */
+function convertLong(code: Code, key: string): void {
+  switch (key) {
+    case "i32>i64":
+      code.simd("i64x2_extend_low_i32x4_s");
+      return;
+    case "i64>i32":
+      code.v128Const(splatConstant("i64", GREATEST_INT));
+      emitExtreme(code, "min");
+      code.v128Const(splatConstant("i64", -GREATEST_INT - 1));
+      emitExtreme(code, "max");
+      code.v128Const(splatConstant("i64", 0)).shuffle(LOW_HALVES);
+      return;
+    case "i64>f32":
+      convertLanes(code, "extract_i64", () => code.op(OP.f32ConvertI64S), "replace_f32");
+      return;
+    case "i64>f64":
+      convertLanes(code, "extract_i64", () => code.op(OP.f64ConvertI64S), "replace_f64");
+      return;
+    case "f32>i64":
+      code.simd("f64x2_promote_low_f32x4");
+      convertLanes(code, "extract_f64", () => code.i64OfF64(), "replace_i64");
+      return;
+    case "f64>i64":
+      convertLanes(code, "extract_f64", () => code.i64OfF64(), "replace_i64");
+      return;
+    default:
+      throw new InternalError(`no conversion ${key} in WebAssembly`);
+  }
 }
 
 function convert(code: Code, from: ScalarType, to: ScalarType): void {
@@ -146,24 +204,28 @@ function convert(code: Code, from: ScalarType, to: ScalarType): void {
     case "bool>f32":
     case "bool>i32":
     case "bool>f64":
+    case "bool>i64":
       widenMask(code, to);
       code.v128Const(splatConstant(to, 1)).simd("and");
       return;
     case "f32>bool":
     case "f64>bool":
     case "i32>bool":
+    case "i64>bool":
       code.v128Const(splatConstant(from, 0));
       emitCompare(code, "ne", from);
       return;
     default:
-      throw new InternalError(`no conversion ${key} in WebAssembly`);
+      convertLong(code, key);
   }
 }
 
+function missing(fn: ScalarFn, operands: ScalarType): never {
+  throw new InternalError(`no ${fn} on ${operands} in WebAssembly`);
+}
+
 function emitCompare(code: Code, fn: ScalarFn, operands: ScalarType): void {
-  const op = TABLES[operands][fn];
-  if (!op) throw new InternalError(`no ${fn} on ${operands} in WebAssembly`);
-  code.simd(op);
+  code.simd(TABLES[operands][fn] ?? missing(fn, operands));
   if (laneBytes(operands) === 8) code.v128Const(splatConstant("i64", 0)).shuffle(LOW_HALVES);
 }
 
@@ -183,6 +245,26 @@ function emitI32Div(code: Code): void {
         () => code.get(a).simd("extract_i32", lane).get(d).op(OP.i32DivS),
       );
       code.simd("replace_i32", lane).set(out);
+    });
+  }
+  code.get(out);
+}
+
+/** The same on i64. */
+function emitI64Div(code: Code): void {
+  const [a, b, out, d] = [code.local("v128"), code.local("v128"), code.local("v128"), code.local("i64")];
+  code.set(b).set(a).v128Const(splatConstant("i64", 0)).set(out);
+  for (const lane of [0, 1]) {
+    code.get(b).simd("extract_i64", lane).tee(d).op(OP.i64Eqz).op(OP.i32Eqz);
+    code.if(null, () => {
+      code.get(out);
+      code.get(d).i64Const(-1).op(OP.i64Eq);
+      code.if(
+        "i64",
+        () => code.i64Const(0).get(a).simd("extract_i64", lane).op(OP.i64Sub),
+        () => code.get(a).simd("extract_i64", lane).get(d).op(OP.i64DivS),
+      );
+      code.simd("replace_i64", lane).set(out);
     });
   }
   code.get(out);
@@ -209,6 +291,11 @@ export function emitScalarFn(code: Code, fn: ScalarFn, operands: ScalarType, res
     case "extend":
       code.simd("i64x2_extend_low_i32x4_s");
       return;
+    case "min":
+    case "max":
+      if (isBig(operands)) emitExtreme(code, fn);
+      else code.simd(TABLES[operands][fn] ?? missing(fn, operands));
+      return;
     case "eq":
     case "ne":
     case "lt":
@@ -217,12 +304,11 @@ export function emitScalarFn(code: Code, fn: ScalarFn, operands: ScalarType, res
       return;
     default: {
       if (fn === "div" && kindOf(operands) === "integer") {
-        emitI32Div(code);
+        if (isBig(operands)) emitI64Div(code);
+        else emitI32Div(code);
         return;
       }
-      const op = TABLES[operands][fn];
-      if (!op) throw new InternalError(`no ${fn} on ${operands} in WebAssembly`);
-      code.simd(op);
+      code.simd(TABLES[operands][fn] ?? missing(fn, operands));
     }
   }
 }

@@ -33,6 +33,7 @@ const ELEMENTS: Readonly<Record<DType, ElementTypes | null>> = {
   bf16: half("bf16"),
   f16: half("f16"),
   i32: { own: "i32", packed: null },
+  i64: null,
   i8: {
     own: "i32",
     packed: {

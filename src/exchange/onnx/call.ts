@@ -14,8 +14,10 @@ export interface Surroundings {
   readonly floats: FloatChoice;
   /** A key for random numbers that no other node gets. */
   key(): Tensor;
-  /** Follows a graph in an attribute, which sees the values around it. */
-  follow(graph: OnnxGraph, inputs: readonly Value[]): readonly Value[];
+  /** How often the node itself is followed, in loops that are followed iteration by iteration. */
+  readonly times: number;
+  /** Follows a graph in an attribute, which sees the values around it; `times`: of how many iterations this is one. */
+  follow(graph: OnnxGraph, inputs: readonly Value[], times?: number): readonly Value[];
   /** Elements of a tensor in an attribute. */
   decode(attribute: OnnxAttribute): Known;
 }

@@ -11,8 +11,9 @@ import type { Call, Operator } from "./call.ts";
 import { itemsOf, knownOf } from "./known-math.ts";
 import { elementFor, Value } from "./value.ts";
 
-/** Longer loops are loops of the program. */
+/** Longer loops are loops of the program, and so are those within others that have more iterations together. */
 const MOST_UNROLLED = 64;
+const MOST_TOGETHER = 1024;
 /** Of a loop without a count: one that never ends is an error. */
 const MOST_ITERATIONS = 10_000;
 
@@ -70,7 +71,7 @@ function unrolled(call: Call, { body, most, test, carried }: LoopParts): readonl
   const outputs = body.outputs.length - 1 - carried.length;
   for (let i = 0; (most === null || i < most) && isTrue(on); i++) {
     if (i >= MOST_ITERATIONS) call.fail(`more than ${MOST_ITERATIONS} iterations`, "give it a trip count");
-    const [next, ...rest] = call.around.follow(body, [call.wholes([i], []), on, ...state]);
+    const [next, ...rest] = call.around.follow(body, [call.wholes([i], []), on, ...state], most ?? 1);
     if (!next?.known) return null;
     on = next;
     state = rest.slice(0, carried.length);
@@ -144,6 +145,9 @@ function open(call: Call, { body, test, carried }: LoopParts): readonly Value[] 
   return valuesOf(last.slice(2), types);
 }
 
+const isUnrolled = (count: number, times: number): boolean =>
+  count <= MOST_UNROLLED && (count <= 1 || count * times <= MOST_TOGETHER);
+
 function loop(call: Call): readonly Value[] {
   const body = call.graph("body");
   const [limit, test] = [call.maybe(0), call.maybe(1)];
@@ -155,7 +159,8 @@ function loop(call: Call): readonly Value[] {
   };
   const isKnown = (limit === null || limit.known !== null) && (test === null || test.known !== null);
   if (isKnown && !(limit === null && test === null)) {
-    const isShort = parts.most === null || parts.most <= MOST_UNROLLED || (test !== null && !isTrue(test));
+    const isNever = test !== null && !isTrue(test);
+    const isShort = parts.most === null || isNever || isUnrolled(parts.most, call.around.times);
     const made = isShort ? unrolled(call, parts) : counted(call, parts);
     if (made) return made;
   }

@@ -4,7 +4,7 @@
  * are followed where they are called.
  */
 import * as t from "../../api/functions.ts";
-import { TidemarkError, withLocation } from "../../base/errors.ts";
+import { grouped, TidemarkError, withLocation } from "../../base/errors.ts";
 import type { OnnxAttribute, OnnxFunction, OnnxGraph, OnnxNode } from "../../formats/onnx-file.ts";
 import { type DecodedTensor, decodeTensor, type ReadExternal } from "../../formats/onnx-tensor.ts";
 import { Tensor } from "../../trace/tensor.ts";
@@ -15,6 +15,8 @@ import { elementFor, type FloatChoice, isWholeElement, type Known, Value } from 
 
 /** Functions that call functions: more is a circle. */
 const MOST_DEPTH = 100;
+/** Functions that call others twice, and loops in loops, multiply: more than these nodes is no model. */
+const MOST_NODES = 500_000;
 
 /** What all graphs of a model share. */
 export interface Program {
@@ -33,7 +35,9 @@ export interface Followed {
   readonly results: readonly (Value | null)[];
 }
 
-export const functionKey = (domain: string, name: string): string => `${domain}::${name}`;
+/** Functions are told apart by their domain, their name, and which of that name. */
+export const functionKey = (domain: string, name: string, overload: string): string =>
+  `${domain}::${name}::${overload}`;
 
 /** Values by name; a graph inside of another sees those around it. */
 class Scope {
@@ -58,12 +62,15 @@ interface Frame {
   readonly opsets: ReadonlyMap<string, number>;
   readonly attributes: ReadonlyMap<string, OnnxAttribute> | null;
   readonly depth: number;
+  /** How often this list is followed, in loops that are followed iteration by iteration. */
+  readonly times: number;
 }
 
 export class Interpreter {
   readonly #program: Program;
   readonly #key: Tensor;
   #draws = 0;
+  #nodesFollowed = 0;
 
   constructor(program: Program, key: Tensor) {
     this.#program = program;
@@ -74,7 +81,7 @@ export class Interpreter {
   run(graph: OnnxGraph, given: ReadonlyMap<string, Value>): readonly Value[] {
     const scope = new Scope(null);
     for (const [name, value] of given) scope.set(name, value);
-    return this.#graph(graph, scope, { opsets: this.#program.opsets, attributes: null, depth: 0 });
+    return this.#graph(graph, scope, { opsets: this.#program.opsets, attributes: null, depth: 0, times: 1 });
   }
 
   #graph(graph: OnnxGraph, scope: Scope, frame: Frame): readonly Value[] {
@@ -94,9 +101,19 @@ export class Interpreter {
   }
 
   #node(given: OnnxNode, scope: Scope, frame: Frame): void {
+    this.#nodesFollowed += 1;
+    if (this.#nodesFollowed > MOST_NODES) {
+      throw new TidemarkError(
+        "InvalidFile",
+        `the model has more than ${grouped(MOST_NODES)} nodes, functions and loops written out`,
+        {
+          help: "functions that call others several times multiply; export the model with fewer of them",
+        },
+      );
+    }
     const node = withAttributes(given, frame.attributes);
     const inputs = node.inputs.map((name) => (name === "" ? null : required(scope, name, `${node.kind} ${node.name}`)));
-    const called = this.#program.functions.get(functionKey(node.domain, node.kind));
+    const called = this.#program.functions.get(functionKey(node.domain, node.kind, node.overload));
     const results = called ? this.#function(called, node, inputs, frame) : this.#operator(node, inputs, scope, frame);
     node.outputs.forEach((name, i) => {
       const value = results[i];
@@ -125,7 +142,8 @@ export class Interpreter {
       floats: this.#program.floats,
       key: () => t.random.foldIn(this.#key, this.#draws++),
       decode: (attribute) => this.#decode(attribute),
-      follow: (graph, inputs) => {
+      times: frame.times,
+      follow: (graph, inputs, times = 1) => {
         const inner = new Scope(scope);
         for (const tensor of graph.initializers)
           inner.set(tensor.name, this.constant(decodeTensor(tensor, this.#program.external)));
@@ -133,7 +151,7 @@ export class Interpreter {
           const value = inputs[i];
           if (value) inner.set(name, value);
         });
-        return this.#graph(graph, inner, { ...frame, depth: frame.depth + 1 });
+        return this.#graph(graph, inner, { ...frame, depth: frame.depth + 1, times: frame.times * times });
       },
     };
   }
@@ -161,7 +179,10 @@ export class Interpreter {
       if (value) scope.set(name, value);
     });
     const attributes = new Map([...called.defaults, ...node.attributes]);
-    this.#nodes(called.nodes, called.outputs, scope, { opsets: called.opsets, attributes, depth: frame.depth + 1 });
+    const { times } = frame;
+    this.#nodes(called.nodes, called.outputs, scope, {
+      ...{ opsets: called.opsets, attributes, depth: frame.depth + 1, times },
+    });
     return called.outputs.map((name) => required(scope, name, `the results of ${called.name}`));
   }
 }

@@ -101,7 +101,7 @@ export class OnnxFunctionModel implements ImportedModel {
   constructor(model: OnnxModel, settings: Settings) {
     const { graph, opsets } = model;
     const { floats, external } = settings;
-    const functions = new Map(model.functions.map((one) => [functionKey(one.domain, one.name), one]));
+    const functions = new Map(model.functions.map((one) => [functionKey(one.domain, one.name, one.overload), one]));
     this.#graph = graph;
     this.#program = { opsets, functions, floats, external };
     const decoded = new Map(graph.initializers.map((tensor) => [tensor.name, decodeTensor(tensor, external)]));
@@ -205,11 +205,11 @@ function requireKnown({ opsets, graph, functions }: OnnxModel): void {
   if (graph.sparseInitializers > 0) {
     throw new TidemarkError("InvalidFile", "the model has sparse weights", { help: "export it with dense ones" });
   }
-  const own = new Set(functions.map(({ domain, name }) => functionKey(domain, name)));
+  const own = new Set(functions.map(({ domain, name, overload }) => functionKey(domain, name, overload)));
   const missing = new Map<string, number>();
   const visit = (nodes: readonly OnnxNode[]): void => {
-    for (const { domain, kind, attributes } of nodes) {
-      if (!own.has(functionKey(domain, kind)) && !operatorOf(domain, kind)) {
+    for (const { domain, kind, overload, attributes } of nodes) {
+      if (!own.has(functionKey(domain, kind, overload)) && !operatorOf(domain, kind)) {
         const name = domain === "" ? kind : `${domain}.${kind}`;
         missing.set(name, (missing.get(name) ?? 0) + 1);
       }
@@ -221,7 +221,7 @@ function requireKnown({ opsets, graph, functions }: OnnxModel): void {
   if (missing.size === 0) return;
   const list = [...missing].map(([name, count]) => (count > 1 ? `${name} (${count} times)` : name));
   throw new TidemarkError("InvalidFile", `the model uses operators that are not known: ${list.sort().join(", ")}`, {
-    help: "docs/import.md lists those that are; export the model with others",
+    help: "docs/onnx-results.md lists those that are; export the model with others",
   });
 }
 

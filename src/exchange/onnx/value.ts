@@ -68,6 +68,7 @@ export const elementFor = (dtype: DType, integers: OnnxElement): OnnxElement => 
     bf16: "bfloat16",
     f16: "float16",
     i32: integers,
+    i64: "int64",
     i8: "int8",
     u8: "uint8",
     bool: "bool",

@@ -118,8 +118,9 @@ export function specsFor(
   });
   if (missing.length > 0) {
     const names = [...new Set(missing)];
+    const object = names.map((key) => `${JSON.stringify(key)}: 8`).join(", ");
     throw new TidemarkError("InvalidArgument", `open sizes of the model: ${names.join(", ")}`, {
-      help: `give them: { ${names.map((key) => `${JSON.stringify(key)}: 8`).join(", ")} }`,
+      help: `give them: { ${object} }, on the command line --size ${names.map((key) => `${key}=8`).join(",")}`,
     });
   }
   return Object.fromEntries(specs);

@@ -32,7 +32,7 @@ const rangeOf = ({ start, end, kept }: Block, isWhole: boolean): RecomputedRange
 
 /** The cheapest policy whose peak is within the budget; the one with the least peak where none is. */
 export function choosePolicy(eager: EagerProgram, request: PolicyRequest): Policy {
-  const blocks = blocksOf(eager.program, request.isHalf);
+  const blocks = blocksOf(eager.program, { isHalf: request.isHalf, type: eager.type });
   const n = blocks.length;
   const before = eagerStep(eager, request.optimizer);
   const known = new Map<number, Policy>();

@@ -35,9 +35,7 @@ function groups(blocks: readonly Block[]): ReadonlyMap<string, readonly string[]
 
 /** The share of what autograd keeps that the policy leaves: what torch.compile is told in its place. */
 function shareOf({ before, after }: Policy): number {
-  const kept = (bytes: number): number => Math.max(bytes, 0);
-  const share = kept(after.peak.byPurpose.activations) / Math.max(kept(before.peak.byPurpose.activations), 1);
-  return Math.min(1, Math.max(0, share));
+  return Math.min(1, after.savedBytes / Math.max(before.savedBytes, 1));
 }
 
 function torchText(policy: Policy): string {

@@ -7,8 +7,9 @@ import { Tensor } from "../../trace/tensor.ts";
 import type { EagerType } from "../torch/call.ts";
 import type { EagerProgram, Loss } from "../torch/step.ts";
 import { withoutPositionMasks } from "./position-masks.ts";
+import { WIDE_CODE } from "./program-builder.ts";
 
-/** PyTorch's numbers of element types: bytes of an element, and whether it is a float. */
+/** PyTorch's numbers of element types, and one more: bytes of an element, and whether it is a float. */
 const ELEMENTS: Readonly<Record<number, readonly [item: number, isFloat: boolean]>> = {
   1: [1, false],
   2: [1, false],
@@ -21,6 +22,7 @@ const ELEMENTS: Readonly<Record<number, readonly [item: number, isFloat: boolean
   12: [1, false],
   13: [2, true],
   28: [2, false],
+  [WIDE_CODE]: [4, true],
 };
 
 export interface ExportedSettings {
@@ -38,7 +40,8 @@ export function eagerProgram(model: ExportedModel, settings: ExportedSettings = 
     const value = values.get(name);
     if (!recorded || !(value instanceof Tensor)) return undefined;
     const [item, isFloat] = ELEMENTS[recorded.dtype] ?? [4, true];
-    return { shape: value.shape, isFloat, item: isFloat ? (settings.floatBytes ?? item) : item };
+    const isChosen = isFloat && recorded.dtype !== WIDE_CODE;
+    return { shape: value.shape, isFloat, item: isChosen ? (settings.floatBytes ?? item) : item };
   };
   return {
     program: withoutPositionMasks(model.program),

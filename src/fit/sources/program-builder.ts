@@ -7,6 +7,8 @@ import type { Pt2Argument, Pt2Input, Pt2Node, Pt2Program, Pt2TensorType } from "
 /** PyTorch's numbers of element types. */
 export const FLOAT_CODE = 7;
 export const INTEGER_CODE = 5;
+/** Not one of PyTorch's: floats of 32 bits also where the model's floats are narrower. */
+export const WIDE_CODE = -FLOAT_CODE;
 
 type Plain = number | boolean | string | readonly number[] | null;
 

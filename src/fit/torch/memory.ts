@@ -61,6 +61,11 @@ export class DeviceMemory {
     return this.#peak;
   }
 
+  /** Bytes of blocks in use for a purpose. */
+  live(purpose: Purpose): number {
+    return this.#live[purpose];
+  }
+
   resetPeak(): void {
     this.#peak = { bytes: 0, byPurpose: noBytes(), at: "" };
     this.#note();

@@ -43,6 +43,8 @@ export interface EagerStep {
   readonly peak: Peak;
   /** What stays between steps. */
   readonly heldBytes: number;
+  /** What derivatives keep when the forward pass is done. */
+  readonly savedBytes: number;
   readonly reservedBytes: number;
   /** Operations without a rule, with their number of nodes. */
   readonly unknown: ReadonlyMap<string, number>;
@@ -62,10 +64,11 @@ export function eagerStep(of: EagerProgram, optimizerName: OptimizerName): Eager
   const unknown = new Map<string, number>();
   const run = new Run(g, of, unknown);
   const optimizer = new Optimizer(g, optimizerName);
-  let held = 0;
+  let [held, saved] = [0, 0];
   for (let step = 0; step < STEPS; step++) {
     g.memory.resetPeak();
     const loss = run.forward();
+    saved = g.memory.live("activations");
     g.backward(loss);
     optimizer.step(run.parameters);
     optimizer.clear(run.parameters);
@@ -73,7 +76,7 @@ export function eagerStep(of: EagerProgram, optimizerName: OptimizerName): Eager
     held = g.memory.allocated;
   }
   for (const [target, count] of unknown) unknown.set(target, count / STEPS);
-  return { peak: g.memory.peak, heldBytes: held, reservedBytes: g.memory.reserved, unknown };
+  return { peak: g.memory.peak, heldBytes: held, savedBytes: saved, reservedBytes: g.memory.reserved, unknown };
 }
 
 class Run {

@@ -1,5 +1,5 @@
 /** @file Norms, softmax, attention, embeddings, reductions, indexing, losses, dropout. */
-import type { EagerTensor } from "../autograd.ts";
+import type { Autograd, EagerTensor } from "../autograd.ts";
 import type { Call, Rule } from "../call.ts";
 import { contiguousStrides, elementsOf, likeStrides, type Shape } from "../layout.ts";
 import { withTemporaries } from "./shared.ts";
@@ -105,9 +105,9 @@ const attention: Rule = (call) => {
     ...{ name: call.node.target, inputs: [q, k, v], outputs: [y], saved: [q, k, v, bias, y, sums] },
     backward: ([dy]) => {
       if (!dy) return [];
-      const delta = g.fresh([batch, heads, rows], FLOAT);
       const made = [q, k, v].map((x) => (g.needsGradient(x) ? g.fresh(x.shape, x, headsInside(x.shape)) : null));
-      g.release(delta);
+      const around = [g.fresh([batch, heads, rows], FLOAT), ...(q.item > HALF ? [] : halfSums(g, [q, k, v]))];
+      for (const one of around) g.release(one);
       return made;
     },
   });
@@ -117,6 +117,14 @@ const attention: Rule = (call) => {
 };
 
 const HALF = 2;
+
+/** Flash attention adds gradients of queries up in f32, and those of shared keys and values for each head. */
+function halfSums(g: Autograd, [q, k, v]: readonly [EagerTensor, EagerTensor, EagerTensor]): readonly EagerTensor[] {
+  const heads = q.shape.at(-3) ?? 1;
+  const own = (x: EagerTensor): Shape => [...x.shape.slice(0, -3), heads, ...x.shape.slice(-2)];
+  const shared = k.shape.at(-3) === heads ? [] : [k, v].map((x) => g.fresh(own(x), x));
+  return [g.fresh(q.shape, FLOAT), ...shared];
+}
 
 /**
  * Heads that share keys and values: flash attention has them, and is there for half floats only. Others are computed in steps: keys and values
