@@ -4,7 +4,17 @@ import { Build } from "../../src/ir/build.ts";
 import type { AnyOp, Attrs } from "../../src/ir/op.ts";
 import { elementsOf, type TensorType, tensorType } from "../../src/ir/type.ts";
 import { groupRanks, groupSize } from "../../src/kernel/device-group.ts";
-import { DTYPES, type DType, isComputed, NUMBER_TYPES } from "../../src/kernel/dtype.ts";
+import {
+  DTYPES,
+  type DType,
+  elementReader,
+  elementWriter,
+  INDEX_TYPE,
+  isComputed,
+  isFloat,
+  NUMBER_TYPES,
+  newElements,
+} from "../../src/kernel/dtype.ts";
 import { mpi } from "../../src/node/mpi/public.ts";
 import { nativeTarget } from "../../src/node/native/target.ts";
 import {
@@ -67,9 +77,16 @@ function elementsFor(rank: number, { op, x }: Case): Float64Array {
   if (!x) return new Float64Array(0);
   return Float64Array.from({ length: elementsOf(x.shape) }, (_, i) => {
     if (x.dtype === "bool") return (rank + i) % 2;
-    if (op === (allReduceMax as AnyOp) && x.dtype !== "i32" && i < 2) return i === 0 && rank === 0 ? Number.NaN : -0;
+    if (op === (allReduceMax as AnyOp) && isFloat(x.dtype) && i < 2) return i === 0 && rank === 0 ? Number.NaN : -0;
     return (rank * 7 + i * 3) % 11;
   });
+}
+
+/** Numbers as elements of a type. */
+function inMemory(dtype: DType, numbers: ArrayLike<number>): ArrayLike<number> {
+  const [elements, write] = [newElements(dtype, numbers.length), elementWriter(dtype)];
+  for (let i = 0; i < numbers.length; i++) elements[i] = write(numbers[i] as number);
+  return elements;
 }
 
 /** A graph with every case as a result; operands are parameters, and values that are computed before. */
@@ -94,14 +111,15 @@ function check(mesh: string, over: string, threads: number): number {
   if (typeof target === "string") throw new Error(target);
   const graph = graphOf(cases, mesh);
   const operands = cases.filter(({ x }) => x !== null);
-  const results = runGraph(target, graph, (_, i) => elementsFor(rank, at(operands, i)));
+  const results = runGraph(target, graph, ({ type }, i) => inMemory(type.dtype, elementsFor(rank, at(operands, i))));
   cases.forEach((one, i) => {
     const { op, attrs } = one;
     const fact = op.facts!.collective!;
     const ranks = groupRanks(fact.group(attrs), rank);
     const inputs = one.x ? [ranks.map((other) => elementsFor(other, one))] : [];
     const expected = at(fact.exchanged(inputs, attrs), ranks.indexOf(rank));
-    const found = Array.from(at(results, i) as ArrayLike<number>, Number);
+    const read = elementReader(one.x?.dtype ?? INDEX_TYPE);
+    const found = Array.from(at(results, i) as ArrayLike<number>, (element) => read(element));
     const wrong = found.findIndex((x, e) => !Object.is(x + 0, at(expected, e) + 0));
     if (found.length === expected.length && wrong < 0) return;
     throw new Error(

@@ -7,12 +7,11 @@
  *
  * Communicators are numbered; number 0 has all processes. A request lies in the slot that the program gave it.
  *
- * Sums of integers wrap around. Sums of halves are rounded to a half after each addition. A maximum is NaN where an element is, and
- * +0 is above -0: what MPI_MAX answers for these is the library's own.
+ * Sums of integers wrap around. A maximum is NaN where an element is, and +0 is above -0: what MPI_MAX answers for these is the
+ * library's own.
  */
 import { EXCHANGE_TYPES } from "../../codegen/native/exchange.ts";
-import { halfPrelude } from "../../codegen/native/halves.ts";
-import { DTYPES } from "../../kernel/dtype.ts";
+import { bytesOf, DTYPES, type DType } from "../../kernel/dtype.ts";
 
 const HEAD = `#include <mpi.h>
 #include <stdint.h>
@@ -23,14 +22,13 @@ const HEAD = `#include <mpi.h>
 typedef float f32;
 typedef double f64;
 typedef int32_t i32;
-typedef int8_t i8;
+typedef int64_t i64;
 typedef uint8_t u8;
-typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 `;
 
-/** A combination as a function of MPI, for a C type; `from` and `to` convert an element to what is computed in and back. */
+/** A combination as a function of MPI, for a C type. */
 const operation = (name: string, type: string, body: string): string =>
   `static void op_${name}(void *from, void *to, int *count, MPI_Datatype *datatype) {
   const ${type} *const a = from; ${type} *const b = to;
@@ -47,19 +45,30 @@ const maxOf = (type: string, bits: string): string =>
 }
 `;
 
-const half = (name: string): string =>
-  operation(`add_${name}`, "u16", `b[i] = ${name}_of(${name}_lane(a[i]) + ${name}_lane(b[i]));`) +
-  operation(`max_${name}`, "u16", `b[i] = ${name}_of(max_f32(${name}_lane(a[i]), ${name}_lane(b[i])));`);
-
 const OPERATIONS = [
   maxOf("f32", "u32"),
   maxOf("f64", "u64"),
   operation("max_f32", "f32", "b[i] = max_f32(a[i], b[i]);"),
   operation("max_f64", "f64", "b[i] = max_f64(a[i], b[i]);"),
   operation("add_i32", "i32", "b[i] = (i32)((u32)a[i] + (u32)b[i]);"),
-  half("bf16"),
-  half("f16"),
+  operation("add_i64", "i64", "b[i] = (i64)((u64)a[i] + (u64)b[i]);"),
 ].join("");
+
+/** Of each type: that of MPI, of which elements are moved, and of those that are computed also added and compared. */
+const MPI_TYPES: Readonly<Record<DType, string>> = {
+  f32: "MPI_FLOAT",
+  f64: "MPI_DOUBLE",
+  bf16: "MPI_UINT16_T",
+  f16: "MPI_UINT16_T",
+  i32: "MPI_INT32_T",
+  i64: "MPI_INT64_T",
+  i8: "MPI_INT8_T",
+  u8: "MPI_UINT8_T",
+  bool: "MPI_UINT8_T",
+};
+
+const typesText = (): string =>
+  DTYPES.map((type) => `  type_is(TYPE_${type.toUpperCase()}, ${MPI_TYPES[type]}, ${bytesOf(type)});\n`).join("");
 
 const BODY = `static MPI_Comm *comms;
 static int comm_count, is_begun;
@@ -88,21 +97,10 @@ int tidemark_mpi_begin(void) {
     if (error != MPI_SUCCESS) return error;
   }
   is_begun = 1;
-  type_is(TYPE_F32, MPI_FLOAT, 4);
-  type_is(TYPE_F64, MPI_DOUBLE, 8);
-  type_is(TYPE_BF16, MPI_UINT16_T, 2);
-  type_is(TYPE_F16, MPI_UINT16_T, 2);
-  type_is(TYPE_I32, MPI_INT32_T, 4);
-  type_is(TYPE_I8, MPI_INT8_T, 1);
-  type_is(TYPE_U8, MPI_UINT8_T, 1);
-  type_is(TYPE_BOOL, MPI_UINT8_T, 1);
-  MPI_Op_create(op_max_f32, 1, &ops[COMBINE_MAX][TYPE_F32]);
+${typesText()}  MPI_Op_create(op_max_f32, 1, &ops[COMBINE_MAX][TYPE_F32]);
   MPI_Op_create(op_max_f64, 1, &ops[COMBINE_MAX][TYPE_F64]);
   MPI_Op_create(op_add_i32, 1, &ops[COMBINE_ADD][TYPE_I32]);
-  MPI_Op_create(op_add_bf16, 1, &ops[COMBINE_ADD][TYPE_BF16]);
-  MPI_Op_create(op_max_bf16, 1, &ops[COMBINE_MAX][TYPE_BF16]);
-  MPI_Op_create(op_add_f16, 1, &ops[COMBINE_ADD][TYPE_F16]);
-  MPI_Op_create(op_max_f16, 1, &ops[COMBINE_MAX][TYPE_F16]);
+  MPI_Op_create(op_add_i64, 1, &ops[COMBINE_ADD][TYPE_I64]);
   add_comm(MPI_COMM_WORLD);
   return 0;
 }
@@ -233,6 +231,4 @@ const void *tidemark_mpi_functions(void) { return &functions; }
 
 /** The text, the same on every machine. */
 export const mpiLibraryText = (): string =>
-  [HEAD, `#define TYPE_COUNT ${DTYPES.length}\n`, EXCHANGE_TYPES, halfPrelude("static inline"), OPERATIONS, BODY].join(
-    "",
-  );
+  [HEAD, `#define TYPE_COUNT ${DTYPES.length}\n`, EXCHANGE_TYPES, OPERATIONS, BODY].join("");
