@@ -9,6 +9,7 @@ import {
   customVjp,
   grad,
   scan,
+  stack,
   type Tensor,
   tensor,
   valueAndGrad,
@@ -19,7 +20,7 @@ import { parse } from "../ir/parse.ts";
 import { print } from "../ir/print.ts";
 import { allNodes } from "../ir/walk.ts";
 import { allOps } from "../ops/all.ts";
-import { allReduce, deviceIndex, permute, vary } from "./collectives.ts";
+import { allGather, allReduce, allToAll, deviceIndex, permute, reduceScatter, vary } from "./collectives.ts";
 import { mesh } from "./mesh.ts";
 import { shard } from "./shard.ts";
 
@@ -141,6 +142,25 @@ describe("collectives inside of loops", () => {
       tensor([rank, 1]),
     ]);
     expect(print(traced)).toContain("f32[]{data}");
+  });
+});
+
+describe("collectives of a batch", () => {
+  const x = (rank: number) => numbers([2, P, 2], 30 + rank);
+  const on = (fn: (v: Tensor) => Tensor) =>
+    onDevices(fn as never, { mesh: devices, in: ["data"], out: "data" }, (rank) => [x(rank)]).results.map(([y]) => [
+      ...(y ?? []),
+    ]);
+  const cases: Record<string, (v: Tensor) => Tensor> = {
+    allReduce: (v) => vary(allReduce(v, D), D),
+    allGather: (v) => allGather(v, D),
+    reduceScatter: (v) => reduceScatter(v, D),
+    allToAll: (v) => allToAll(v, { ...D, split: 0, join: 1 }),
+    permute: (v) => permute(v, { ...D, shift: 1 }),
+  };
+  it.each(Object.entries(cases))("are those of its elements: %s", (_, fn) => {
+    const each = (v: Tensor) => stack([fn(v.slice([0])), fn(v.slice([1]))]);
+    expect(on((v) => vmap(fn)(v))).toEqual(on(each));
   });
 });
 

@@ -2,14 +2,22 @@
 import { describe, expect, it } from "vitest";
 import { leavesOf, onDevices, trainedOnDevices } from "../../tests/support/devices.ts";
 import { Random } from "../../tests/support/random.ts";
-import { attention, type Tensor, tensor, valueAndGrad } from "../api/index.ts";
+import { attention, grad, type Tensor, tensor, valueAndGrad } from "../api/index.ts";
 import { evaluate } from "../ir/evaluate.ts";
+import { byteLength } from "../ir/type.ts";
 import { adam } from "../optim/index.ts";
 import { type AnyFunction, traceFunction } from "../trace/function.ts";
-import { allGather } from "./collectives.ts";
+import { allGather, allReduce } from "./collectives.ts";
 import { dataParallel } from "./data-parallel.ts";
 import { mesh } from "./mesh.ts";
-import { parallelAttention, parallelCrossEntropy, parallelEmbedding, parallelMlp, part } from "./tensor.ts";
+import {
+  type LinearParams,
+  parallelAttention,
+  parallelCrossEntropy,
+  parallelEmbedding,
+  parallelMlp,
+  part,
+} from "./tensor.ts";
 
 const T = { over: "t" };
 const [TOKENS, WIDTH, HIDDEN, CLASSES] = [4, 8, 16, 12];
@@ -123,6 +131,56 @@ describe("layers with weights in parts", () => {
       for (const made of losses) expect(made).toBeCloseTo(one.losses[i]?.[0] ?? 0, 9);
     const down = [...(four.params[0]?.[1] ?? []), ...(four.params[1]?.[1] ?? [])];
     close(down, one.params[0]?.[1] ?? []);
+  });
+
+  it("keep a part of the activations for the backward pass, to the byte", () => {
+    const norm = (x: Tensor) => {
+      const centred = x.sub(x.mean(-1, { keepDims: true }));
+      return centred.mul(centred.square().mean(-1, { keepDims: true }).add(1e-5).rsqrt());
+    };
+    const [tokens, width, hidden] = [16, 16, 64];
+    const kept = (p: number) => {
+      const options = { ...T, sequence: 0 };
+      const block = (ws: readonly Tensor[], x: Tensor) => {
+        const [q, k, v, out, up, down] = ws.map((w) => ({ w })) as [
+          LinearParams,
+          LinearParams,
+          LinearParams,
+          LinearParams,
+          LinearParams,
+          LinearParams,
+        ];
+        const h = x.add(parallelAttention(norm(x), { q, k, v, out }, { ...options, heads: 8, causal: true }));
+        return allReduce(
+          h
+            .add(parallelMlp(norm(h), { up, down }, options))
+            .square()
+            .sum(),
+          T,
+        );
+      };
+      const [w, n] = [width / p, hidden / p];
+      const shapes = [
+        [width, w],
+        [width, w],
+        [width, w],
+        [w, width],
+        [width, n],
+        [n, width],
+      ];
+      const step = (ws: readonly Tensor[], x: Tensor) => grad((u: readonly Tensor[]) => block(u, x))(ws);
+      const args = [shapes.map((shape) => draws(shape, 1)), draws([tokens / p, width], 2)];
+      const { passed } = onDevices(step as never, { mesh: mesh({ t: p }), in: ["t", "t"], out: "t" }, () => args);
+      const later = new Set(passed.nodes.filter(({ phase }) => phase === "backward").flatMap(({ inputs }) => inputs));
+      const made = passed.nodes.filter(
+        ({ phase, op }) => phase === "forward" && op.alias === null && !op.facts?.constant,
+      );
+      return made
+        .flatMap(({ outputs }) => outputs)
+        .reduce((bytes, value) => bytes + (later.has(value) ? byteLength(value.type) : 0), 0);
+    };
+    expect(kept(2) * 2).toBe(kept(1));
+    expect(kept(4) * 4).toBe(kept(1));
   });
 
   it("say what does not come out even", () => {

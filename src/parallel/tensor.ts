@@ -70,8 +70,9 @@ export interface TensorParallelOptions extends OverOptions {
 
 const LAYER: OptionKinds<TensorParallelOptions> = { over: "anything", sequence: "a number" };
 
+/** All of what is cut; the backward pass gathers again, so that only the own part is kept. */
 const gathered = (x: Tensor, { over, sequence }: TensorParallelOptions): Tensor =>
-  sequence === undefined ? x : allGather(x, { over, axis: sequence });
+  sequence === undefined ? x : allGather(x, { over, axis: sequence, again: true });
 
 /** A sum over devices, or the own part of it. */
 const summed = (x: Tensor, { over, sequence }: TensorParallelOptions): Tensor =>
