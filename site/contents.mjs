@@ -15,6 +15,7 @@ export const SECTIONS = [
       "docs/comparison.md",
       "docs/faq.md",
       "docs/tutorial/README.md",
+      "docs/explainer.md",
     ],
   },
   {
@@ -62,6 +63,8 @@ export const SECTIONS = [
       "docs/native-and-gpus.md",
       "docs/webgpu.md",
       "docs/devices.md",
+      "docs/mpi.md",
+      "docs/scale.md",
       "docs/async.md",
       "docs/ahead-of-time.md",
       "docs/bundles.md",
@@ -94,7 +97,7 @@ export const SECTIONS = [
 ];
 
 /** Documents that are written where a feature is there. */
-export const OPTIONAL = ["docs/devices.md"];
+export const OPTIONAL = ["docs/devices.md", "docs/mpi.md", "docs/scale.md", "docs/explainer.md"];
 
 /** The document that the site opens with. */
 export const HOME = "README.md";
@@ -117,5 +120,5 @@ export const CATEGORIES = [
   ["Reductions and norms", /^api\/(reduce|cumulative|normalize|log-sum|search|sort)/],
   ["Shapes and indices", /^api\/(shape|arrange|join|indexing|scatter|mutation)/],
   ["Linear algebra and transforms", /^api\/(linalg|fft)/],
-  ["Files and training loops", /^api\/(save|read-tensors|file-bytes|byte-streams|train-loop|safetensors)/],
+  ["Files and training loops", /^api\/(save|read-tensors|file-bytes|byte-streams|page-file|train-loop|safetensors)/],
 ];

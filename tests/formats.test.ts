@@ -12,7 +12,9 @@ const page = (name: string): string => readFileSync(join(ROOT, "docs", name), "u
 
 /** The newest version in a page's table of versions. */
 const newestVersion = (text: string): number =>
-  Math.max(...[...(text.split(/^## Versions$/m)[1] ?? "").matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number)));
+  Math.max(
+    ...[...(text.split(/^## Versions$/m)[1] ?? "").matchAll(/^\| (\d+) \|/gm)].map(([, number]) => Number(number)),
+  );
 
 /** Names of all fields of some data, however deep. */
 function fieldsOf(data: unknown): readonly string[] {

@@ -155,10 +155,11 @@ function drawSpilled({ base, rows, rate }: Spilling, plot: ReturnType<typeof plo
     y: {
       label: "time over everything stored",
       text: (y) => `${Number(y.toFixed(2))} ×`,
-      to: Math.max(2.2, recomputed * 1.3),
+      from: 0.9,
+      to: Math.max(1.7, recomputed * 1.3),
     },
     series: [
-      { name: "moving", colour: "var(--d)", points: moved.filter(([, y]) => y < 2.2) },
+      { name: "moving", colour: "var(--d)", points: moved.filter(([, y]) => y < 1.7) },
       { name: "both", colour: "var(--c)", points: rows.map(([x, one]): PlotPoint => [x, ratio(one.both.predictedMs)]) },
     ],
     levels: [{ y: recomputed, text: "recomputing alone", colour: "var(--a)" }],

@@ -14,7 +14,7 @@ const VARIABLES = [
 ] as const;
 
 /** Null where this process was started alone. */
-export function launched(env: NodeJS.ProcessEnv = process.env): Launched | null {
+export function launched(env: Readonly<Record<string, string | undefined>> = process.env): Launched | null {
   for (const [rankName, sizeName] of VARIABLES) {
     const [rank, size] = [Number(env[rankName] || Number.NaN), Number(env[sizeName] || Number.NaN)];
     if (Number.isInteger(rank) && Number.isInteger(size)) return { rank, size };

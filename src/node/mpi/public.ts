@@ -8,10 +8,11 @@ export type Processes = Launched;
 /**
  * Which process this is, and of how many; one where it was started alone. From then on a process that fails ends all of them.
  *
- * ```ts
+ * @example
+ * import { mpi } from "tidemark/node";
+ *
  * const { rank, size } = mpi();
- * const mine = batch.slice([{ start: (rank * 64) / size, end: ((rank + 1) * 64) / size }]);
- * ```
+ * console.log(rank, size); // → 0 1
  */
 export function mpi(): Processes {
   if (!launched()) return { rank: 0, size: 1 };
