@@ -2,10 +2,10 @@
 import { conv1d, conv2d } from "../src/api/conv.ts";
 import { zeros } from "../src/api/create.ts";
 import { add, cast, mul, square, sub } from "../src/api/elementwise.ts";
-import { gelu, relu, sigmoid, silu, sin, softplus, tanh } from "../src/api/math.ts";
 import { take } from "../src/api/indexing.ts";
 import { matmul } from "../src/api/linear.ts";
 import { crossEntropy, mse } from "../src/api/loss.ts";
+import { gelu, relu, sigmoid, silu, sin, softplus, tanh } from "../src/api/math.ts";
 import { groupNorm, layerNorm, softmax } from "../src/api/normalize.ts";
 import { avgPool1d, maxPool2d } from "../src/api/pool.ts";
 import { mean } from "../src/api/reduce.ts";

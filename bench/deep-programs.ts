@@ -7,10 +7,10 @@
 import { conv2d } from "../src/api/conv.ts";
 import { zeros } from "../src/api/create.ts";
 import { add, mul } from "../src/api/elementwise.ts";
-import { relu, sigmoid, tanh } from "../src/api/math.ts";
 import { split } from "../src/api/join.ts";
 import { matmul } from "../src/api/linear.ts";
 import { crossEntropy } from "../src/api/loss.ts";
+import { relu, sigmoid, tanh } from "../src/api/math.ts";
 import { batchNorm } from "../src/api/normalize.ts";
 import { mean } from "../src/api/reduce.ts";
 import { scope } from "../src/api/scope.ts";
