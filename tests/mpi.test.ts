@@ -4,6 +4,9 @@
  */
 import { beforeAll, describe, expect, it } from "vitest";
 import { compile, type Tensor, zeros } from "../src/api/index.ts";
+import { onMesh } from "../src/cli/mesh.ts";
+import type { AnyProgram } from "../src/cli/programs/built-in.ts";
+import { gpt } from "../src/cli/programs/gpt.ts";
 import { mpi } from "../src/node/mpi/public.ts";
 import { mpiState } from "../src/node/mpi/state.ts";
 import { mpiToolchain } from "../src/node/mpi/toolchain.ts";
@@ -122,6 +125,14 @@ describe("a mesh of several devices in one process", () => {
     expect(code).not.toBe(0);
     expect(err).toContain("the mesh data=2 has 2 devices, and one process was started");
     expect(err).toContain("mpirun -n 2 tidemark bench");
+  });
+
+  it("plans a device's rows of the batch", () => {
+    const settings = { mesh: "data=4", devices: 4, rank: 1, microbatches: 1, isDeterministic: false };
+    const own = onMesh(gpt as AnyProgram, settings);
+    expect(own.batch().map(({ shape }) => shape[0])).toEqual(gpt.batch().map(({ shape }) => (shape[0] as number) / 4));
+    // the arguments are planned as they are
+    expect(own.specs).toBeUndefined();
   });
 
   it("has no axis that layers of built-in programs are split over", async () => {

@@ -202,8 +202,10 @@ export function onMesh(program: AnyProgram, settings: MeshSettings): AnyProgram 
     const axes = Object.fromEntries(axesOf(mesh ?? "data=1"));
     return shard(step, { mesh: makeMesh(axes), in: [[], ...specs], out: [], deterministic: isDeterministic });
   };
+  // its specs and named axes are those of the whole batch
+  const { specs: _, axes: __, ...rest } = program;
   return {
-    ...program,
+    ...rest,
     step: { [program.name]: devices === 1 ? step : sharded() }[program.name] as AnyProgram["step"],
     batch: () => program.batch().map((x) => (devices === 1 ? x : rowsOf(x, rank, devices, "parts"))),
   };
