@@ -75,7 +75,9 @@ export function check(
   });
   outTypes.forEach((type, i) => {
     const result = got[i] as Buffer;
-    expect(result, "against the interpreter").toEqual(plain[outputs[i] as number]);
+    expect(result, `${op.name}(${sample.inputs.map(typeText).join(", ")}) against the interpreter`).toEqual(
+      plain[outputs[i] as number],
+    );
     const expected = reference[i] as Float64Array;
     const tolerance = TOLERANCE[type.dtype];
     const numbers = numbersOf(type.dtype, result);

@@ -9,7 +9,7 @@ import type { Kernel } from "../../src/kernel/loops.ts";
 import { lowerNode } from "../../src/lower/lower.ts";
 import { allOps } from "../../src/ops/all.ts";
 import { addDiagonal } from "../../src/ops/reference.ts";
-import type { LoweringTarget } from "../../src/target/description.ts";
+import type { LoweringTarget, TargetDescription } from "../../src/target/description.ts";
 
 export type Buffer =
   | Float32Array<ArrayBuffer>
@@ -85,6 +85,13 @@ export const kernelOps: readonly AnyOp[] = allOps.filter((op) => {
   return op.lower.kind !== "region" && op.lower.kind !== "control";
 });
 
-export function kernelSamples(op: AnyOp, traits: LoweringTarget): readonly KernelSample[] {
-  return (op.samples() as readonly Sample<unknown>[]).map((sample) => kernelSample(op, sample, traits));
+/** Of a target, those of types that it stores. */
+export function kernelSamples(
+  op: AnyOp,
+  traits: LoweringTarget & Partial<Pick<TargetDescription, "storageTypes">>,
+): readonly KernelSample[] {
+  const { storageTypes } = traits;
+  const all = (op.samples() as readonly Sample<unknown>[]).map((sample) => kernelSample(op, sample, traits));
+  if (!storageTypes) return all;
+  return all.filter(({ kernel }) => kernel.operands.every(({ dtype }) => storageTypes.includes(dtype)));
 }

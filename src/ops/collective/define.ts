@@ -192,5 +192,8 @@ export function samplesOf<A extends GroupAttrs>(
   shapes: readonly Shape[],
   attrs: A,
 ): readonly Sample<A>[] {
-  return dtypes.flatMap((dtype) => shapes.map((shape) => ({ inputs: [tensorType(dtype, shape)], attrs })));
+  return dtypes.flatMap((dtype) => {
+    const range = typeOf(dtype).samples;
+    return shapes.map((shape) => ({ inputs: [tensorType(dtype, shape)], attrs, range }));
+  });
 }
