@@ -40,7 +40,7 @@ type Data = readonly Float64Array[];
 function run(executable: Executable, graph: Graph, inputs: Data): readonly Uint8Array[] {
   const { params, results } = executable.placed;
   graph.params.forEach(({ type }, i) => {
-    executable.write(type, params[i]!, inputs[i]!.map(elementWriter(type.dtype)));
+    executable.write(type, params[i]!, Array.from(inputs[i]!, elementWriter(type.dtype)));
   });
   executable.run();
   return graph.results.map((value, i) => bytesAt(executable, value, results[i]!));

@@ -34,7 +34,8 @@ const WITHOUT: ReadonlySet<string> = new Set(
     "cholesky triangular_solve solve inverse determinant qr eigh svd pinv matrix_exp fft rfft irfft " +
     "scatter_max scatter_min scatter_mul scatter_max_along scatter_min_along scatter_mul_along " +
     "dynamic_slice dynamic_update fold conv_weight matmul_onto grouped_matmul grouped_outer permute_rows " +
-    "pack_codes unpack_codes dynamic_code dynamic_value group_min group_max pack_groups unpack_groups " +
+    "vary shard_in shard_out all_reduce all_reduce_max all_gather reduce_scatter all_to_all permute broadcast_from device_index " +
+    "keep_short kept_in pack_codes unpack_codes dynamic_code dynamic_value group_min group_max pack_groups unpack_groups " +
     "random_bits random_uniform random_normal random_integer random_bernoulli shuffle attend_backward " +
     "record rewind fused"
   ).split(" "),

@@ -3,9 +3,9 @@ import type { DeviceClass } from "../../src/codegen/block/program.ts";
 import { blockWorkspace } from "../../src/codegen/block/schedule.ts";
 import type { AnyOp, Sample } from "../../src/ir/op.ts";
 import { tensorType } from "../../src/ir/type.ts";
-import type { DType } from "../../src/kernel/dtype.ts";
+import { DTYPES, type DType, isBig, typeOf } from "../../src/kernel/dtype.ts";
 import { allOps } from "../../src/ops/all.ts";
-import type { LoweringTarget } from "../../src/target/description.ts";
+import type { LoweringTarget, TargetDescription } from "../../src/target/description.ts";
 import { PLAIN_LOWERING } from "../../src/target/plain.ts";
 import { type KernelSample, kernelSample } from "./kernel-samples.ts";
 
@@ -27,8 +27,12 @@ export const LARGE_DEVICE: DeviceClass = {
   fma: false,
 };
 
-export const loweringFor = (device: DeviceClass): LoweringTarget => ({
+/** Block programs have no integers of 64 bits. */
+const storageTypes = DTYPES.filter((dtype) => !isBig(typeOf(dtype).compute));
+
+export const loweringFor = (device: DeviceClass): LoweringTarget & Pick<TargetDescription, "storageTypes"> => ({
   ...PLAIN_LOWERING,
+  storageTypes,
   workspace: (nest) => blockWorkspace(nest, device),
 });
 
