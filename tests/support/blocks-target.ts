@@ -13,6 +13,7 @@ import { cTarget } from "../../src/node/native/target.ts";
 import type { TargetAnswer } from "../../src/runtime/device.ts";
 import { COMMON_ORDER, type TargetDescription } from "../../src/target/description.ts";
 import { memorySpace } from "../../src/target/space.ts";
+import { loweringFor } from "./blocks.ts";
 
 function blocksDescription(options: NativeEmitOptions, device: DeviceClass): TargetDescription {
   return {
@@ -20,6 +21,7 @@ function blocksDescription(options: NativeEmitOptions, device: DeviceClass): Tar
     name: "blocks",
     key: `blocks ${JSON.stringify({ options, device })}`,
     spaces: [memorySpace(256)],
+    storageTypes: loweringFor(device).storageTypes,
     arithmetic: { ...COMMON_ORDER, name: `blocks, ${device.fma ? "fused" : "plain"}`, fusedMultiplyAdd: device.fma },
     threads: undefined,
     workspace: (nest) => blockWorkspace(nest, device),
