@@ -11,9 +11,11 @@ import {
   type DType,
   elementReader,
   elementWriter,
+  isBig,
   isComputed,
   newElements,
   productType,
+  typeOf,
 } from "../../src/kernel/dtype.ts";
 import { type LoopVar, load } from "../../src/kernel/expr.ts";
 import { linearIndex, offsetIndex, scaleIndex, varIndex } from "../../src/kernel/index-math.ts";
@@ -23,7 +25,7 @@ import { Position } from "../../src/kernel/position.ts";
 
 export function typedArray(dtype: DType, values: ArrayLike<number>): TypedArray {
   const elements = newElements(dtype, values.length);
-  elements.set(Float64Array.from(values, elementWriter(dtype)));
+  elements.set(Array.from(values, elementWriter(dtype)));
   return elements;
 }
 
@@ -115,6 +117,7 @@ export function runLowering<A>(
   const given = inTypes.map((type, i) => typedArray(type.dtype, at(inputs, i)));
   interpretKernel(kernel, [...given, out, new Float64Array(0)]);
   const numberOf = elementReader(result.dtype);
+  if (isBig(typeOf(result.dtype).compute)) return Float64Array.from(out as ArrayLike<number>, Number);
   return isComputed(result.dtype) ? out : Float64Array.from(out, numberOf);
 }
 
