@@ -56,9 +56,8 @@ export const narrowTargets: readonly TestedTarget[] = (
 
 /** Steps at addresses of the test's own. */
 export function loadSteps(target: Target, kernels: readonly PlacedStep[], height: number): Machine {
-  const kernelNodes = kernels.map(() => ({}));
   const plan = { height, program: { name: "steps", steps: [] } };
-  return target.load({ kernels, kernelNodes, copies: [], base: 0, plan } as unknown as PlacedProgram, {
+  return target.load({ kernels, copies: [], base: 0, plan } as unknown as PlacedProgram, {
     stepwise: false,
   });
 }

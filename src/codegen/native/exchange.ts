@@ -115,10 +115,11 @@ function isExchanged({ nests: [nest] }: Kernel): boolean {
 export function exchangePlaces({ kernels, kernelNodes, plan }: PlacedProgram): readonly string[] {
   const steps = new Map(plan.program.steps.map(({ node }, i) => [node, i]));
   return kernels.flatMap((step, i) => {
-    if (isTransfer(step)) return [];
+    const calls = isTransfer(step) ? 0 : callsIn(statementsOf(step, "native"));
+    if (calls === 0) return [];
     const node = at(kernelNodes, i);
     const text = `step ${steps.get(node)}${node.where === undefined ? "" : ` at ${node.where}`}`;
-    return Array.from({ length: callsIn(statementsOf(step, "native")) }, () => text);
+    return Array.from({ length: calls }, () => text);
   });
 }
 
