@@ -62,6 +62,12 @@ describe("auto", () => {
     expect(next?.instead?.("it needs f64").note).toBe("native, not webgpu: it needs f64");
   });
 
+  it("takes the GPU where threads are asked for, which are the processor's", () => {
+    const auto = chooseTarget(host, "auto", { threads: 2 });
+    expect(auto.target.threads).toBe(2);
+    expect(fastestFor(productOf(2048), auto).target.description.name).toBe("cuda");
+  });
+
   it("leaves out GPUs that are not there, also for plans", () => {
     const absent = { ...host, targets: { native: nativeTarget, cuda: cudaNamed } };
     if (typeof cudaNamed({}) === "string")

@@ -421,6 +421,19 @@ describe.skipIf(!nvcc)("memory of a device", () => {
       .toBe(before);
   });
 
+  it("is the device's again at once when it is closed", () => {
+    const driver = fakeDriver();
+    const context = Driver.open(driver);
+    if (typeof context === "string") throw new Error(context);
+    const free = (): number => new CudaContext(context).memory().free;
+    const before = free();
+    const memory = found(driver).allocate();
+    memory.reserve(65_536);
+    expect(before - free()).toBeGreaterThanOrEqual(65_536);
+    memory.close?.();
+    expect([free(), memory.allocatedBytes]).toEqual([before, 0]);
+  });
+
   it("says what it has where there is not enough", () => {
     const memory = found(fakeDriver({ cuMemAlloc_v2: "(void **p, size_t n) { return 2; }" })).allocate();
     expect(() => memory.reserve(123_456_789)).toThrow(

@@ -2,6 +2,9 @@
  * @file The target `webgpu` on a driver without a GPU (support/webgpu-here.ts): the bits of the interpreter and of WebAssembly, memory that
  * does not grow, and what happens where a device is lost, too small or missing. WEBGPU_ALL=1 (`npm run test:webgpu`) runs every sample.
  */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   compile,
@@ -25,6 +28,9 @@ import { deviceClass, type WebgpuOptions } from "../src/codegen/wgsl/description
 import { printWgsl, separateLayout } from "../src/codegen/wgsl/launch.ts";
 import type { Graph } from "../src/ir/graph.ts";
 import { bytesOf, isFloat } from "../src/kernel/dtype.ts";
+import { longRun } from "../src/node/long-run.ts";
+import { simulate } from "../src/node/simulate.ts";
+import { train } from "../src/node/train.ts";
 import { nodeGpu } from "../src/node/webgpu.ts";
 import { adam } from "../src/optim/adam.ts";
 import { wasmTarget } from "../src/runtime/wasm-target.ts";
@@ -365,7 +371,57 @@ describe.skipIf(missingGpu !== null)("webgpu", () => {
     expect(await dataOf(tree.flatten(resumed).leaves)).toEqual(await dataOf(tree.flatten(want).leaves));
   });
 
+  it("trains in a folder that another device goes on from after the first was lost", async () => {
+    const { target: first, device } = await onGpu();
+    const options = { step: trainStep, state: initial(), batch: async (i: number) => batch(i), steps: 6, every: 2 };
+    const root = mkdtempSync(join(tmpdir(), "tidemark-webgpu-"));
+    try {
+      const folder = (name: string): string => join(root, name);
+      const onStep = (i: number): void => {
+        if (i === 3) device.destroy();
+      };
+      const lost = train({ ...options, directory: folder("lost"), target: first, onStep });
+      await expect(lost).rejects.toThrow("DeviceLost");
+      const { target: second } = await onGpu();
+      const resumed = await train({ ...options, directory: folder("lost"), target: second });
+      expect([resumed.resumed, resumed.ran]).toEqual([true, 4]);
+      const plain = await train({ ...options, directory: folder("plain"), target: wasmTarget(false) });
+      expect(await dataOf(tree.flatten(resumed.state).leaves)).toEqual(await dataOf(tree.flatten(plain.state).leaves));
+    } finally {
+      rmSync(root, { recursive: true, force: true });
+    }
+  });
+
   // ---- what is refused --------------------------------------------------------------------------------------------
+
+  it("refuses long runs and simulations, which read states at once", async () => {
+    const options = { step: (x: Tensor) => x.mul(2), state: tensor([1]), steps: 3, target };
+    const refusal = /TargetUnsupported: \w+ cannot read states at once.*\n {2}help: give the target "wasm"/;
+    await expect(simulate(options)).rejects.toThrow(refusal);
+    await expect(longRun({ ...options, loss: (x: Tensor) => x.sum(), memory: "1MB" })).rejects.toThrow(refusal);
+  });
+
+  it("gives the memory back when a function is disposed of, after what was asked for before", async () => {
+    const { target: own, device } = await onGpu();
+    let [made, gone] = [0, 0];
+    const create = device.createBuffer.bind(device);
+    device.createBuffer = (given) => {
+      const buffer = create(given);
+      if ((given.usage & 0x80) === 0) return buffer; // only arenas are storage
+      const destroy = buffer.destroy.bind(buffer);
+      made++;
+      buffer.destroy = () => {
+        gone++;
+        destroy();
+      };
+      return buffer;
+    };
+    const double = compile((x: Tensor) => x.mul(2), { target: own });
+    const result = double(tensor([1, 2, 3]));
+    double.dispose();
+    expect([...(await result.dataAsync())]).toEqual([2, 4, 6]);
+    expect([made > 0, gone]).toEqual([true, made]);
+  });
 
   it("refuses what an adapter is too small for, with the numbers", async () => {
     const wide = (x: Tensor): Tensor => x.add(1);

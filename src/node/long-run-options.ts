@@ -2,8 +2,10 @@
 import { spec, zeros } from "../api/create.ts";
 import { PLANNING_OPTIONS, type PlanningOptions, requireTarget } from "../api/request.ts";
 import { specsOf } from "../api/specs-of.ts";
+import { TidemarkError } from "../base/errors.ts";
 import { MOST_ITERATIONS } from "../ops/loops.ts";
 import type { ChosenTarget } from "../runtime/choose-target.ts";
+import type { Target } from "../runtime/device.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { Tensor } from "../trace/tensor.ts";
@@ -33,6 +35,18 @@ export const usedTarget = ({ target, note }: ChosenTarget): UsedTarget => ({
   target: target.description.name,
   targetNote: note,
 });
+
+/** The states of long runs and simulations are copied between memory and disk at once, which not every target can do. */
+export function requireStates(what: string, { description, readsLater = false }: Target): void {
+  if (!readsLater) return;
+  throw new TidemarkError(
+    "TargetUnsupported",
+    `${what} cannot read states at once, which ${description.name} needs to wait for`,
+    {
+      help: 'give the target "wasm", "native" or "cuda"; compile() with scan and a budget, and train(), run there too',
+    },
+  );
+}
 
 const { target, threads } = PLANNING_OPTIONS;
 export const RUN_TARGET: OptionKinds<RunTarget> = { target, threads };

@@ -21,6 +21,7 @@ import {
   type DiskOptions,
   type LongRunOptions,
   requireLongRun,
+  requireStates,
   type UsedTarget,
   usedTarget,
   withTotal,
@@ -91,6 +92,7 @@ function prepare<S extends Tree, C extends readonly Tree[]>(options: LongRunOpti
   const host = currentHost();
   const prepared = madeFor(targetOf(options, host), (chosen) => {
     const { target } = chosen;
+    requireStates("longRun", target);
     const programs = new ReversePrograms({ target, host, ...graphs, states: step.states, constants: rest });
     return { programs, target, on: usedTarget(chosen) };
   });

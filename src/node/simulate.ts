@@ -28,6 +28,7 @@ import {
   RUN_TARGET,
   type RunTarget,
   requireInteger,
+  requireStates,
   type UsedTarget,
   usedTarget,
 } from "./long-run-options.ts";
@@ -148,6 +149,7 @@ async function simulateAlone(
   const step = traceStep(given.step, unflatten(flat.def, flat.leaves) as Tree, given.constants ?? [], "simulate");
   const host = currentHost();
   const { programs, target, on } = madeFor(targetOf(given, host), (chosen) => {
+    requireStates("simulate", chosen.target);
     const programs = ForwardPrograms.load(advanceGraph(step), step.states, chosen.target, host);
     return { programs, target: chosen.target, on: usedTarget(chosen) };
   });

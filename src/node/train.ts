@@ -191,6 +191,8 @@ async function trainAlone(options: TrainOptions<Tree, readonly Tree[]>, files: F
   const begun = i;
   const save = async (): Promise<void> => {
     const leaves = [...flattenLike(flat.def, state, "state"), ...(loss ? [loss] : [])];
+    // what has been waited for is read at once afterwards
+    if (target.readsLater) await Promise.all(leaves.map((leaf) => leaf.dataAsync()));
     await points.add(
       i,
       (block) => gather(checkpoint.layout, sectionOf(leaves), block),

@@ -161,14 +161,14 @@ export class Arena {
     else if (isResident) storage.moveOut();
   }
 
-  /** Nothing lives here any more. */
+  /** Nothing lives here any more, and the memory is given back. */
   clear(): void {
     for (const address of [...this.#residents.keys()]) this.vacate(address);
     this.#aside.clear();
     this.begin();
     this.#tenant = null;
     this.#inFile?.clear();
-    this.#inFile?.memory.close?.();
     this.#inFile = null;
+    this.memory.close?.();
   }
 }

@@ -109,7 +109,8 @@ const GPU_TARGETS = ["cuda", AWAITED_TARGET] as const satisfies readonly HostTar
 function automatic(request: TargetRequest, host: TargetHost): NamedTarget {
   const processor = onProcessor(request, host);
   const gpus = GPU_TARGETS.flatMap((name) => {
-    const gpu = hosted(name, { ...request, isPlanned: false }, host);
+    // threads are the processor's
+    const gpu = hosted(name, { ...request, threads: 1, isPlanned: false }, host);
     return typeof gpu === "string" ? [] : [gpu];
   });
   return gpus.length === 0 ? processor : { ...processor, fastest: (timeOn) => fastestOf(processor, gpus, timeOn) };

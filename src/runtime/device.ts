@@ -38,7 +38,9 @@ export interface DeviceMemory {
 
 /** The target has no room for an arena. */
 export const arenaRefused = (summary: string): TidemarkError =>
-  new TidemarkError("TargetUnsupported", summary, { help: "use smaller batches" });
+  new TidemarkError("TargetUnsupported", summary, {
+    help: "plan within a budget (compile(fn, { memory })), or use smaller batches",
+  });
 
 /** Memory for an arena of so many bytes; where the engine or the system has not got it, an error that says so. */
 export function allocated<T>(bytes: number, allocate: () => T): T {
@@ -116,6 +118,8 @@ export interface Target {
   readonly arenaIsArray: boolean;
   /** Whether its programs can have a file as second memory. */
   readonly spills?: boolean;
+  /** Whether the host has to wait for what is in its memory (`x.dataAsync()`). */
+  readonly readsLater?: boolean;
   /** What its user should know, in one line. */
   readonly note?: string | null;
   /** Throws `TargetUnsupported` where the program cannot be made to run. */

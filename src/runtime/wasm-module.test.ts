@@ -78,6 +78,6 @@ describe("a memory", () => {
     const { code, message } = refusal(() => allocated(2 ** 52, () => new ArrayBuffer(2 ** 52)));
     expect(code).toBe("TargetUnsupported");
     expect(message).toContain("TargetUnsupported: an arena of 4,503,599,627,370,496 bytes cannot be allocated: ");
-    expect(message).toContain("\n  help: use smaller batches");
+    expect(message).toContain("\n  help: plan within a budget (compile(fn, { memory })), or use smaller batches");
   });
 });

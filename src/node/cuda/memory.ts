@@ -47,7 +47,7 @@ export class CudaMemory implements DeviceMemory {
   constructor(context: CudaContext) {
     this.#context = context;
     this.#allocation = new Allocation(context);
-    unreachable.register(this, this.#allocation);
+    unreachable.register(this, this.#allocation, this);
   }
 
   get bytes(): number {
@@ -123,6 +123,11 @@ export class CudaMemory implements DeviceMemory {
   copy(to: number, from: number, bytes: number): void {
     const { driver, stream } = this.#context;
     if (bytes > 0) driver.call("cuMemcpyDtoDAsync_v2", this.#at(to), this.#at(from), bytes, stream);
+  }
+
+  close(): void {
+    unreachable.unregister(this);
+    this.#allocation.free();
   }
 
   #at(address: number): bigint {

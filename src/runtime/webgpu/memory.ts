@@ -44,7 +44,7 @@ export class GpuMemory implements DeviceMemory {
   constructor(context: GpuContext, most: number) {
     this.#context = context;
     this.#most = most;
-    unreachable.register(this, this.#allocation);
+    unreachable.register(this, this.#allocation, this);
   }
 
   get bytes(): number {
@@ -126,5 +126,12 @@ export class GpuMemory implements DeviceMemory {
       device.queue.submit([encoder.finish()]);
       between.destroy();
     });
+  }
+
+  /** After what was submitted and asked for so far. */
+  close(): void {
+    unreachable.unregister(this);
+    this.#bytes = 0;
+    this.#context.line.submit(() => this.#allocation.destroy());
   }
 }

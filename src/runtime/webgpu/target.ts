@@ -70,6 +70,7 @@ export async function webgpuTarget(adapter: GpuAdapter, less: WebgpuLimits = {})
     code: "WGSL",
     uses: name,
     arenaIsArray: false,
+    readsLater: true,
     load: (placed, how) => load(context, options, placed, how),
     allocate: () => new GpuMemory(context, limits.maxBufferSize),
   };
