@@ -50,8 +50,8 @@ export default defineConfig({
     env: { TEST_SLOWNESS: String(slowness) },
     pool: "forks",
     maxWorkers: WORKERS,
-    testTimeout: 180_000 * slowness,
-    hookTimeout: 120_000 * slowness,
+    testTimeout: 600_000 * slowness,
+    hookTimeout: 600_000 * slowness,
     restoreMocks: true,
     // Pages are drawn when a busy machine comes to it.
     expect: { poll: { timeout: 30_000 * slowness } },
