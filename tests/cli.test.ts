@@ -68,6 +68,15 @@ describe("tidemark plan", () => {
     expectRefusal(await tidemark("bench", "gpt2-small"), "TargetUnsupported: gpt2-small needs an arena of");
   });
 
+  it("plans a program with the casts of autocast, and says what --products is not", async () => {
+    const whole = lastLine((await tidemark("plan", "mlp", "--json")).out);
+    const cast = lastLine((await tidemark("plan", "mlp", "--autocast", "bf16", "--json")).out);
+    expect(cast.arenaBytes).toBeLessThan(whole.arenaBytes as number);
+    expect(cast.persistentBytes).toBe(whole.persistentBytes);
+    expectRefusal(await tidemark("plan", "mlp", "--products", "bf16"), "--autocast bf16 casts the program");
+    expectRefusal(await tidemark("plan", "mlp", "--stream", "bf16"), "--stream without --autocast");
+  });
+
   it("prints the peak by the extents of a named dimension", async () => {
     const { code, out } = await tidemark("plan", "gpt", "--shapes", "T=16,8");
     expect(code).toBe(0);

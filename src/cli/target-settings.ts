@@ -12,14 +12,14 @@ import {
   OWN_TARGETS,
   type TargetName,
 } from "../runtime/choose-target.ts";
-import { PRODUCTS, type Products } from "../runtime/device.ts";
+import type { Products } from "../runtime/device.ts";
 import type { TargetDescription } from "../target/description.ts";
 import type { CostModel } from "../target/work.ts";
 import { type AnyFunction, flattenArguments, traceFlat } from "../trace/function.ts";
 import { type Arguments, choice, type Io, integerOption, type OptionSpec } from "./command.ts";
 import type { Loaded } from "./load.ts";
 import { type MachineModel, machineModel } from "./machine.ts";
-import { targetProducts } from "./products-option.ts";
+import { PRODUCTS_OPTIONS, targetProducts } from "./products-option.ts";
 import type { AnyProgram } from "./programs/built-in.ts";
 
 /** Those that programs are measured on, and those that a command is given. */
@@ -31,7 +31,7 @@ export const TARGET_OPTIONS = {
     value: "NAME",
     help: `the target to compile for: ${COMMAND_TARGETS.join(", ")}; default: ${DEFAULT_TARGET}`,
   },
-  products: { value: "TYPE", help: `what cuda multiplies f32 in: ${PRODUCTS.join(", ")}; default: ${PRODUCTS[0]}` },
+  products: PRODUCTS_OPTIONS.products,
   threads: { value: "N", help: "number of threads; default: 1" },
 } as const satisfies Record<string, OptionSpec>;
 

@@ -45,7 +45,7 @@ import {
   planLoaded,
   planSettings,
 } from "../plan-figures.ts";
-import { withProducts } from "../products-option.ts";
+import { withAutocast } from "../products-option.ts";
 import { type Profile, profile, profileText } from "../profile.ts";
 import type { AnyProgram } from "../programs/built-in.ts";
 import { PROGRESS_OPTION } from "../progress.ts";
@@ -348,7 +348,7 @@ export const bench: Command = {
   async run(given, io) {
     const split = meshSettings(given);
     const args = split && split.devices > 1 ? onNative(given) : given;
-    const loaded = withProducts(await loadProgram(args.positionals[0] as string), args);
+    const loaded = withAutocast(await loadProgram(args.positionals[0] as string), args);
     if (loaded.kind === "graph") {
       throw usageError(
         `bench: ${loaded.name} is a graph without values to start from`,

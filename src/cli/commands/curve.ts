@@ -25,7 +25,7 @@ import { loopForms } from "../../view/loop-text.ts";
 import { type Arguments, type Command, type Io, integerOption, writeJson } from "../command.ts";
 import { loadProgram } from "../load.ts";
 import { LOSSY_OPTION, lossyOf, plansOfLoaded, progressTo, recomputed } from "../plan-figures.ts";
-import { PRODUCTS_OPTIONS, withProducts } from "../products-option.ts";
+import { PRODUCTS_OPTIONS, withAutocast } from "../products-option.ts";
 import { PROGRESS_OPTION } from "../progress.ts";
 import { SPILL_OPTION, spillOf, withLink } from "../spill.ts";
 import { strategiesOption } from "../strategies-option.ts";
@@ -111,7 +111,7 @@ function curveText(
 async function run(args: Arguments, io: Io): Promise<void> {
   const count = integerOption(args, "points", 10, { least: 2 });
   const strategies = strategiesOption(args, ON_REQUEST);
-  const loaded = withProducts(await loadProgram(args.positionals[0] as string), args);
+  const loaded = withAutocast(await loadProgram(args.positionals[0] as string), args);
   const spill = spillOf(args);
   const own = targetSettings(await targetFor(args, loaded), args, io);
   const settings = { ...own, machine: { ...own.machine, costs: withLink(own.machine.costs, spill) } };

@@ -17,7 +17,7 @@ import { writeText } from "../files.ts";
 import { type Loaded, loadProgram } from "../load.ts";
 import { type ModelProgram, SIZE_OPTION, sizesOf } from "../model-program.ts";
 import { PLAN_OPTIONS, type PlanFigures, type PlanOutcome, planLoaded, planSettings } from "../plan-figures.ts";
-import { withProducts } from "../products-option.ts";
+import { withAutocast } from "../products-option.ts";
 import { PROGRESS_OPTION } from "../progress.ts";
 import { planShapes, SHAPES_OPTION } from "../shapes.ts";
 
@@ -103,7 +103,7 @@ export const plan: Command = {
     ...PROGRESS_OPTION,
   },
   async run(args, io) {
-    const loaded = withProducts(await loadProgram(args.positionals[0] as string, sizesOf(args)), args);
+    const loaded = withAutocast(await loadProgram(args.positionals[0] as string, sizesOf(args)), args);
     const standIns = standInsIn(loaded);
     if (standIns.length > 0) io.err(`not known, planned as what they read and write: ${standIns.join(", ")}\n`);
     const settings = await planSettings(args, io, loaded);

@@ -18,7 +18,7 @@ import { loadProgram } from "../load.ts";
 import { openInBrowser } from "../open.ts";
 import { pageOf } from "../page.ts";
 import { PLAN_OPTIONS, planLoaded, planSettings } from "../plan-figures.ts";
-import { withProducts } from "../products-option.ts";
+import { withAutocast } from "../products-option.ts";
 import { PROGRESS_OPTION } from "../progress.ts";
 import { strategiesOption } from "../strategies-option.ts";
 import { serveView } from "../view-server.ts";
@@ -50,7 +50,7 @@ async function sourceOf(word: string, first: number, args: Arguments, io: Io): P
     const entries = entriesOfFile(basename(word), readBytes(word, FILE_KINDS.join(", "), LARGEST_VIEWED));
     return { title: entries[0]?.picture.name ?? word, entries, curve: null, named: new Map(), plans: null };
   }
-  const loaded = withProducts(await loadProgram(word), args);
+  const loaded = withAutocast(await loadProgram(word), args);
   const settings = await planSettings(args, io, loaded);
   const { plans, planned, traced, refusal } = planLoaded(loaded, settings);
   if (refusal) throw refusal;
