@@ -73,8 +73,11 @@ describe("tidemark plan", () => {
     const cast = lastLine((await tidemark("plan", "mlp", "--autocast", "bf16", "--json")).out);
     expect(cast.arenaBytes).toBeLessThan(whole.arenaBytes as number);
     expect(cast.persistentBytes).toBe(whole.persistentBytes);
-    expectRefusal(await tidemark("plan", "mlp", "--products", "bf16"), "--autocast bf16 casts the program");
-    expectRefusal(await tidemark("plan", "mlp", "--stream", "bf16"), "--stream without --autocast");
+    expectRefusal(
+      await tidemark("plan", "mlp", "--products", "bf16"),
+      "UsageError: --products bf16: it says what the target",
+    );
+    expectRefusal(await tidemark("plan", "mlp", "--stream", "bf16"), "UsageError: --stream without --autocast");
   });
 
   it("prints the peak by the extents of a named dimension", async () => {
