@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { archive, named } from "./pt2/archive.ts";
 import { tidemark } from "./support/command.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tidemark-scale-"));
@@ -42,5 +43,95 @@ describe("scale", () => {
     expect((await tidemark("scale", config, "--memory", "1GB")).err).toContain(
       "no way of sharing it among these devices fits",
     );
+  });
+
+  it("has the fields of programs in its JSON, and only ways that no faster one is smaller than", async () => {
+    const { out } = await tidemark("scale", config, "--devices", "16", "--batch", "32", "--json");
+    const found = JSON.parse(out) as Scaled & { bytes: number };
+    expect(found.stepMs).toBeGreaterThan(0);
+    expect(found.form).toContain("data");
+    expect(Math.abs(sumOf(found.perDeviceBytes) / found.bytes - 1)).toBeLessThan(0.5);
+    const bytes = found.points.map((point) => point.bytes);
+    expect(bytes).toEqual([...bytes].sort((a, b) => b - a));
+    const times = found.points.map(({ stepMs }) => stepMs);
+    expect(times).toEqual([...times].sort((a, b) => a - b));
+  });
+});
+
+interface Scaled {
+  readonly perDeviceBytes: Readonly<Record<string, number>>;
+  readonly stepMs: number;
+  readonly form: string;
+  readonly bytes: number;
+  readonly zero: number;
+  readonly points: readonly { readonly form: string; readonly bytes: number; readonly stepMs: number }[];
+}
+
+const sumOf = (bytes: Readonly<Record<string, number>>): number => Object.values(bytes).reduce((a, b) => a + b, 0);
+
+/** What `scale` prints of a program or a file. */
+async function scaled(...argv: readonly string[]): Promise<Scaled> {
+  const { code, out, err } = await tidemark("scale", ...argv, "--json");
+  if (code !== 0) expect.fail(err);
+  return JSON.parse(out) as Scaled;
+}
+
+describe("scale of a program", () => {
+  it("plans a device's step with each stage of ZeRO, and its kinds add up to the arena", async () => {
+    const { perDeviceBytes, bytes, points } = await scaled("mlp", "--devices", "8");
+    expect(sumOf(perDeviceBytes)).toBe(bytes);
+    expect(points.map(({ form }) => form).sort()).toEqual([0, 1, 2, 3].map((zero) => `data=8, ZeRO ${zero}`));
+  });
+
+  it("has an eighth of the optimizer's state and of the parameters where they are shared out", async () => {
+    const stages = [];
+    for (const zero of ["0", "1", "3"]) stages.push(await scaled("cnn", "--mesh", "data=8", "--zero", zero));
+    const [all, optimizer, parameters] = stages.map(({ perDeviceBytes }) => perDeviceBytes);
+    // parts are whole elements of each tensor, and few of them do not come out even
+    expect((optimizer?.optimizer ?? 0) / (all?.optimizer ?? 0)).toBeCloseTo(1 / 8, 4);
+    expect(optimizer?.parameters).toBe(all?.parameters);
+    expect((parameters?.parameters ?? 0) / (all?.parameters ?? 0)).toBeCloseTo(1 / 8, 4);
+  });
+
+  it("stays within the memory of a device, or says the least", async () => {
+    const { bytes } = await scaled("mlp", "--devices", "2", "--zero", "2", "--memory", "11MB");
+    expect(bytes).toBeLessThanOrEqual(11e6);
+    const { code, err } = await tidemark("scale", "mlp", "--devices", "2", "--zero", "2", "--memory", "100KB");
+    expect(code).toBe(1);
+    expect(err).toMatch(/PlanInfeasible: scale: the least that a device takes for mlp is .* and it has 97.7 KiB/);
+  });
+
+  it("reads exported programs, with the batch shared out", async () => {
+    const file = join(folder, "line.pt2");
+    const meta = { sizes: [64, 32] };
+    const linear = { input: named("x"), weight: named("p_w") };
+    writeFileSync(
+      file,
+      archive({
+        params: { w: { meta, data: Array.from({ length: 64 * 32 }, () => 0.5) } },
+        inputs: { x: { sizes: ["s0", 32] } },
+        nodes: [{ target: "linear.default", inputs: linear, outputs: ["y"] }],
+        output: "y",
+        ranges: { s0: [2, 1024] },
+      }),
+    );
+    const [one, four] = [await scaled(file, "--batch", "512"), await scaled(file, "--devices", "4", "--batch", "512")];
+    expect(one.form).toBe("one device");
+    expect((one.perDeviceBytes.input ?? 0) / (four.perDeviceBytes.input ?? 0)).toBe(4);
+    const { err } = await tidemark("scale", file, "--devices", "4", "--batch", "511");
+    expect(err).toContain("--batch 511 on 4 devices");
+  });
+
+  it("says which axes and options are for configs, and what a module has to export", async () => {
+    expect((await tidemark("scale", "gpt", "--mesh", "data=2,tensor=2")).err).toContain(
+      "where a program could be cut along tensor is not known",
+    );
+    expect((await tidemark("scale", "gpt", "--recompute", "full")).err).toContain("--recompute of a program");
+    const module = join(folder, "whole.mjs");
+    writeFileSync(
+      module,
+      "export const program = { name: 'whole', init: () => ({}), batch: () => [], step: (s) => [s, s] };",
+    );
+    expect((await tidemark("scale", module)).err).toContain("export program.model = { loss, optimizer } as well");
   });
 });

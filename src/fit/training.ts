@@ -22,6 +22,8 @@ export interface TrainingSettings {
 }
 
 export interface ModelTraining {
+  /** The same step in parts. */
+  readonly model: { loss(params: Params, ...batch: readonly Tensor[]): Tensor; readonly optimizer: Optimizer };
   init(): OptimizerState<Params>;
   batch(): readonly Tensor[];
   specs(): readonly [OptimizerState<Params>, ...Tensor[]];
@@ -58,10 +60,11 @@ export function trainingOf(model: ImportedModel, settings: TrainingSettings): Mo
   const hasLabels = loss === "cross-entropy";
   const results = (params: Params, given: readonly Tensor[]): readonly Tensor[] =>
     Object.values(model.apply(params, [...given])).filter(({ dtype }) => isFloat(dtype));
-  const gradients = valueAndGrad((params: Params, ...given: Tensor[]) => {
+  const ofParams = (params: Params, ...given: readonly Tensor[]): Tensor => {
     const own = hasLabels ? given.slice(0, -1) : given;
     return lossOf(results(params, own), loss, given.at(-1));
-  });
+  };
+  const gradients = valueAndGrad(ofParams);
   const labels = (): readonly Tensor[] => {
     if (!hasLabels) return [];
     const logits = specsOf((params: Params, ...given: Tensor[]) => results(params, given)[0] as Tensor);
@@ -69,6 +72,7 @@ export function trainingOf(model: ImportedModel, settings: TrainingSettings): Mo
   };
   const all = [...inputs, ...labels()];
   return {
+    model: { loss: ofParams, optimizer },
     init: () => optimizer.init(model.params),
     batch: () => randomInputs(all),
     specs: () => [specsOf(() => optimizer.init(model.params))() as OptimizerState<Params>, ...all],

@@ -1,12 +1,13 @@
 /** @file `tidemark scale`: what every device takes when a model is trained on many of them, and how it is best shared out. */
 import { basename } from "node:path";
 import { formatBytes } from "../../base/bytes.ts";
+import type { DeviceMemory } from "../../fit/scale/device.ts";
 import { RECOMPUTES } from "../../fit/scale/kept.ts";
 import { devicesOf, LAYOUT, type Layout } from "../../fit/scale/layout.ts";
 import { type PlannedBlock, plannedBlock } from "../../fit/scale/planned.ts";
 import { described, type Found, search } from "../../fit/scale/search.ts";
 import { RECIPES, type RecipeName, type ZeroStage } from "../../fit/scale/states.ts";
-import { RATES, type Rates } from "../../fit/scale/time.ts";
+import { RATES } from "../../fit/scale/time.ts";
 import { type Transformer, transformerOf } from "../../fit/scale/transformer.ts";
 import { table } from "../../plan/table.ts";
 import {
@@ -21,39 +22,8 @@ import {
 } from "../command.ts";
 import { jsonOf } from "../fit-source.ts";
 import { SIZE_OPTION, sizesOf } from "../model-program.ts";
-
-const AXES = ["data", "tensor", "pipeline", "context"] as const;
-type Axis = (typeof AXES)[number];
-
-/** `data=64,tensor=8` → `{ data: 64, tensor: 8 }`; axes that are not named have one device. */
-function meshOf(args: Arguments): Readonly<Record<Axis, number>> | null {
-  const text = args.value("mesh");
-  if (text === undefined) return null;
-  const mesh = { data: 1, tensor: 1, pipeline: 1, context: 1 };
-  for (const part of text.split(",")) {
-    const [, name, extent] = /^\s*([a-z]+)=(\d+)\s*$/.exec(part) ?? [];
-    const axis = AXES.find((known) => known === name);
-    if (!axis || !(Number(extent) > 0)) {
-      throw usageError(`--mesh ${text}`, `give extents of ${AXES.join(", ")}: data=64,tensor=8`);
-    }
-    mesh[axis] = Number(extent);
-  }
-  return mesh;
-}
-
-function number(args: Arguments, name: string, fallback: number): number {
-  const text = args.value(name);
-  if (text === undefined) return fallback;
-  const value = Number(text);
-  if (Number.isFinite(value) && value > 0) return value;
-  throw usageError(`--${name} ${text}`, "give a number above 0, as 4e14");
-}
-
-const ratesOf = (args: Arguments): Rates => ({
-  flops: number(args, "flops", RATES.flops),
-  linkBytes: number(args, "link", RATES.linkBytes),
-  networkBytes: number(args, "network", RATES.networkBytes),
-});
+import { AXES, type Axis, devicesAsked, meshOf, ratesOf } from "../scale-options.ts";
+import { scaleProgram } from "../scale-program.ts";
 
 /** What the options fix; the rest is chosen. */
 function fixedOf(args: Arguments): Partial<Layout> {
@@ -88,15 +58,9 @@ function given(args: Arguments, mesh: Readonly<Record<Axis, number>>, fixed: Par
 /** The layout that is asked for, or all that fit, the fastest first. */
 function found(args: Arguments, model: Transformer): readonly Found[] {
   const [mesh, fixed, rates] = [meshOf(args), fixedOf(args), ratesOf(args)];
-  const asked = args.has("devices") ? integerOption(args, "devices", 1, { least: 1 }) : null;
-  if (mesh) {
-    const layout = given(args, mesh, fixed);
-    if (asked !== null && asked !== devicesOf(layout)) {
-      throw usageError(`--devices ${asked} with a mesh of ${devicesOf(layout)}`, "give one of them, or equal numbers");
-    }
-    return [described(model, layout, rates)];
-  }
-  const devices = asked ?? 1;
+  const layout = mesh && given(args, mesh, fixed);
+  const devices = devicesAsked(args, layout && devicesOf(layout));
+  if (layout) return [described(model, layout, rates)];
   const batch = integerOption(args, "batch", devices, { least: 1 });
   const memoryBytes = sizeOf(args, "memory") ?? Number.POSITIVE_INFINITY;
   const mostTensor = integerOption(args, "node", 8, { least: 1 });
@@ -139,16 +103,31 @@ function reportText(name: string, model: Transformer, all: readonly Found[], mor
   return `${lines.join("\n")}\n`;
 }
 
+/** Those that no faster way is smaller than; the fastest first. */
+function leastBytes(all: readonly Found[]): readonly Found[] {
+  let least = Number.POSITIVE_INFINITY;
+  return all.filter(({ bytes }) => {
+    if (bytes >= least) return false;
+    least = bytes;
+    return true;
+  });
+}
+
 /** Alternatives that are printed. */
 const OTHERS = 4;
+
+/** Where a device has the most, how much of it is for what. */
+const mostLoaded = ({ memory }: Found): DeviceMemory =>
+  memory.reduce((most, device) => (device.bytes > most.bytes ? device : most));
 
 interface Shown {
   readonly planned: PlannedBlock | null;
   readonly memoryBytes: number | null;
 }
 
-function run(args: Arguments, io: Io): void {
+async function run(args: Arguments, io: Io): Promise<void> {
   const path = args.positionals[0] as string;
+  if (!path.toLowerCase().endsWith(".json")) return scaleProgram(args, io);
   const model = transformerOf(jsonOf(path));
   const all = found(args, model);
   const [best] = all;
@@ -164,6 +143,7 @@ function run(args: Arguments, io: Io): void {
     io.out(reportText(basename(path), model, all, { planned, memoryBytes }));
     return;
   }
+  const formOf = ({ layout }: Found): string => `${meshText(layout)}, ${howText(layout)}`;
   const asJson = ({ layout, bytes, time, memory }: Found) => ({
     ...{ layout, devices: devicesOf(layout), bytes, time },
     roles: memory.map(({ role, terms, bytes: own, peakAt }) => ({ ...role, terms, bytes: own, peakAt })),
@@ -171,19 +151,24 @@ function run(args: Arguments, io: Io): void {
   writeJson(io, {
     ...{ model: basename(path), parameters: model.parameters, memoryBytes },
     ...{ fits: memoryBytes === null ? null : best.bytes <= memoryBytes, ...asJson(best), planned },
+    ...{ perDeviceBytes: mostLoaded(best).terms, stepMs: best.time.totalMs, form: formOf(best) },
+    points: leastBytes(all).map((one) => ({ form: formOf(one), bytes: one.bytes, stepMs: one.time.totalMs })),
     others: all.slice(1, 1 + OTHERS).map(asJson),
   });
 }
 
 const DETAILS = [
-  "CONFIG is a config.json of Hugging Face: Llama, Mistral, Qwen2, Qwen3, GPT-2. Without --mesh every way of sharing the model among",
+  "MODEL is a config.json of Hugging Face: Llama, Mistral, Qwen2, Qwen3, GPT-2. Without --mesh every way of sharing the model among",
   "--devices is tried, and the fastest that fits --memory is shown. Figures are what published systems keep, by term; --plan adds what",
   "the planner of this library keeps of a block.",
+  "",
+  "Or it is a .pt2 or .onnx file, a module that exports program.model, or a built-in program: the step of one device on an axis data",
+  "is planned by this library within --memory, with each stage of ZeRO, and the fastest that fits is shown.",
 ].join("\n");
 
 export const scale: Command = {
   name: "scale",
-  positionals: ["CONFIG"],
+  positionals: ["MODEL"],
   summary: "what each of many devices takes to train a model, and how to share it among them",
   details: DETAILS,
   options: {

@@ -1,6 +1,7 @@
 /** @file How long a training step takes on a mesh, by rates: arithmetic, what the tensor axis exchanges, bubbles, gradients that are not hidden. */
 import { ownParameters } from "./device.ts";
 import { devicesOf, type Layout, rolesOf } from "./layout.ts";
+import type { ZeroStage } from "./states.ts";
 import type { Transformer } from "./transformer.ts";
 
 export interface Rates {
@@ -52,8 +53,22 @@ export function stepTime(model: Transformer, layout: Layout, rates: Rates): Step
   const bubbleMs = ((computeMs + tensorMs) * (p - 1)) / (v * m);
   const shards = data * context;
   const count = Math.max(...rolesOf(model, layout).map((role) => ownParameters(model, layout, role)));
-  const passes = zero === 3 ? 3 : 2;
-  const sentMs = (1e3 * passes * count * HALF * (shards - 1)) / (shards * rates.networkBytes);
-  const dataMs = Math.max(0, sentMs - computeMs * (zero === 3 ? 1 : 2 / 3));
+  const dataMs = unhiddenMs({ bytes: count * HALF, devices: shards, zero, computeMs }, rates);
   return { computeMs, bubbleMs, tensorMs, dataMs, totalMs: computeMs + bubbleMs + tensorMs + dataMs };
+}
+
+/** Parameters whose gradients are added up over devices. */
+interface Sent {
+  /** Of all parameters of a device, as they are sent. */
+  readonly bytes: number;
+  readonly devices: number;
+  readonly zero: ZeroStage;
+  readonly computeMs: number;
+}
+
+/** What computing does not hide: gradients go out during the backward pass, gathered parameters during both. */
+export function unhiddenMs({ bytes, devices, zero, computeMs }: Sent, { networkBytes }: Rates): number {
+  const passes = zero === 3 ? 3 : 2;
+  const sentMs = (1e3 * passes * bytes * (devices - 1)) / (devices * networkBytes);
+  return Math.max(0, sentMs - computeMs * (zero === 3 ? 1 : 2 / 3));
 }
