@@ -72,7 +72,7 @@ function programOf<A>(op: OpDef<A>, inputs: readonly Tensor[], attrs: NoInfer<A>
 /** The same elements in a tensor of its own; outside of traces, where nothing changes, the tensor itself. */
 export function ownCopy(x: Tensor): Tensor {
   const trace = currentTrace();
-  return trace ? trace.copy(x) : x;
+  return trace ? trace.separate(trace.copy(x)) : x;
 }
 
 const inType = (x: Tensor, dtype: DType): Tensor => at(applyAll(castTo(x.dtype, dtype), [x], { dtype }), 0);

@@ -5,15 +5,18 @@ import { iota } from "../ops/create.ts";
 import { fail, requireShape, requireTensor, requireTypeOption, type TypeOption } from "../trace/arguments.ts";
 import { AbstractStorage } from "../trace/storage.ts";
 import { Tensor } from "../trace/tensor.ts";
+import { currentTrace } from "../trace/trace.ts";
 import { weaklyTyped } from "../trace/weak.ts";
 import { applyOp } from "./apply.ts";
 import { add, cast, equal, greaterEqual, lessEqual, mul, where } from "./elementwise.ts";
 import { constantOf, fullOf } from "./operands.ts";
 
+const separate = (constant: Tensor): Tensor => currentTrace()?.separate(constant) ?? constant;
+
 /** What a function makes in its default type; weakly typed, where no type was given. */
 function madeIn<T extends DType>(name: string, type: TypeOption<T> | undefined, make: (dtype: T) => Tensor): Tensor {
-  const made = make(requireTypeOption(name, type, "f32" as T));
-  return type === undefined ? weaklyTyped(made, (dtype) => make(dtype as DType as T)) : made;
+  const made = separate(make(requireTypeOption(name, type, "f32" as T)));
+  return type === undefined ? weaklyTyped(made, (dtype) => separate(make(dtype as DType as T))) : made;
 }
 
 /**
@@ -67,7 +70,7 @@ export function ones(shape: Shape, type?: TypeOption): Tensor {
  */
 export function zerosLike(x: Tensor): Tensor {
   requireTensor("zerosLike", "x", x);
-  return fullOf(x.dtype, x.shape, 0);
+  return separate(fullOf(x.dtype, x.shape, 0));
 }
 
 /**
@@ -80,7 +83,7 @@ export function zerosLike(x: Tensor): Tensor {
  */
 export function onesLike(x: Tensor): Tensor {
   requireTensor("onesLike", "x", x);
-  return fullOf(x.dtype, x.shape, 1);
+  return separate(fullOf(x.dtype, x.shape, 1));
 }
 
 /**

@@ -11,6 +11,15 @@ import { shapeText, typeText } from "../ir/type.ts";
 import { isBool } from "../kernel/dtype.ts";
 import { fail, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
+import { currentTrace } from "../trace/trace.ts";
+
+/** Throws inside of a traced function: how many elements there are is not known before it runs. */
+function requireValues(name: string, help: string): void {
+  const trace = currentTrace();
+  if (!trace || trace.hasValues) return;
+  const inside = trace.build.name;
+  fail("SideEffect", `${name}: the size of its result depends on values, and ${inside} is being traced without`, help);
+}
 
 function countOf(x: Tensor): number {
   const isThere = isBool(x.dtype) ? x : notEqual(x, 0);
@@ -28,6 +37,7 @@ function countOf(x: Tensor): number {
  */
 export function nonzeroPositions(x: Tensor): Tensor {
   requireTensor("nonzeroPositions", "x", x);
+  requireValues("nonzeroPositions", "give the most there can be: nonzero(x, size) of tidemark; or call it on a tape");
   return nonzero(x, countOf(x)).indices;
 }
 
@@ -42,6 +52,7 @@ export function nonzeroPositions(x: Tensor): Tensor {
  */
 export function uniqueValues(x: Tensor): Tensor {
   requireTensor("uniqueValues", "x", x);
+  requireValues("uniqueValues", "give the most there can be: unique(x, size) of tidemark; or call it on a tape");
   return unique(x, unique(x, x.elements).count.item()).values;
 }
 
@@ -60,6 +71,7 @@ export function uniqueValues(x: Tensor): Tensor {
 export function maskedSelect(x: Tensor, mask: Tensor): Tensor {
   requireTensor("maskedSelect", "x", x);
   requireTensor("maskedSelect", "mask", mask);
+  requireValues("maskedSelect", "keep the shape: where(mask, x, 0); or call it on a tape");
   if (!isBool(mask.dtype)) {
     fail(
       "DtypeMismatch",

@@ -51,18 +51,27 @@ export class Evaluation {
   readonly #engine: Engine;
   readonly #executor: Executor;
   readonly #lifetimes: Lifetimes;
-  readonly #eviction: Eviction | null;
+  #eviction: Eviction | null = null;
 
-  /** @param recomputes whether values make room for others where the pool's limit asks for it */
-  constructor(log: Log, engine: Engine, leafData: LeafData, recomputes: boolean) {
+  constructor(log: Log, engine: Engine, leafData: LeafData) {
     this.#log = log;
     this.#engine = engine;
-    const give = (value: number): void => this.#executor.give(value);
-    const eviction = recomputes ? new Eviction(log, engine.memory.pool, give) : null;
+    this.#executor = new Executor(log, engine.memory, leafData);
+    this.#lifetimes = new Lifetimes(log, engine.lasting, (value) => this.#executor.give(value));
+  }
+
+  /** Whether values make room for others where the pool's limit asks for it. */
+  get recomputes(): boolean {
+    return this.#eviction !== null;
+  }
+
+  set recomputes(wanted: boolean) {
+    if (wanted === this.recomputes) return;
+    const eviction = wanted
+      ? new Eviction(this.#log, this.#engine.memory.pool, (value) => this.#executor.give(value))
+      : null;
     this.#eviction = eviction;
-    const makeRoom = eviction ? (bytes: number) => eviction.makeRoom(bytes) : null;
-    this.#executor = new Executor(log, engine.memory, leafData, makeRoom);
-    this.#lifetimes = new Lifetimes(log, engine.lasting, give);
+    this.#executor.makeRoom = eviction ? (bytes: number) => eviction.makeRoom(bytes) : null;
   }
 
   /** Makes sure that values are in memory. After the last call of a tape nothing else has to be. */

@@ -25,18 +25,18 @@ export class Executor {
   readonly #memory: PoolMemory;
   readonly #leafData: LeafData;
   readonly #blocks: SharedBlocks;
-  readonly #makeRoom: MakeRoom | null;
+  /** Before an allocation for which there is no room. */
+  makeRoom: MakeRoom | null = null;
   /** Tags of the pool by the numbers of lines. */
   readonly #tags: number[] = [0];
   #table = new Int32Array(64);
   /** Blocks of values from outside that are in the pool already. They are not given back before the last evaluation. */
   readonly #held = new Map<number, number>();
 
-  constructor(log: Log, memory: PoolMemory, leafData: LeafData, makeRoom: MakeRoom | null) {
+  constructor(log: Log, memory: PoolMemory, leafData: LeafData) {
     this.#log = log;
     this.#memory = memory;
     this.#leafData = leafData;
-    this.#makeRoom = makeRoom;
     this.#blocks = new SharedBlocks(memory.pool);
   }
 
@@ -161,7 +161,7 @@ export class Executor {
 
   #allocate(bytes: number, tag: number): number {
     const { pool } = this.#memory;
-    if (this.#makeRoom && !pool.fits(bytes)) this.#makeRoom(bytes);
+    if (this.makeRoom && !pool.fits(bytes)) this.makeRoom(bytes);
     return pool.allocate(bytes, tag);
   }
 

@@ -6,9 +6,9 @@ export { poolSnapshot } from "../pool/snapshot.ts";
 export type { AccountRow, AccountTotals, TapeAccount } from "./account.ts";
 export { type FunctionAccount, tapeAccount } from "./account-function.ts";
 export { maskedSelect, nonzeroPositions, uniqueValues } from "./data-sizes.ts";
+export type { GradientOptions } from "./gradient-request.ts";
 export { type OperationMemory, operationMemory } from "./operation-memory.ts";
 export {
-  type GradientOptions,
   releaseTapes,
   type Tape,
   type TapeCounts,

@@ -67,6 +67,8 @@ export class Log {
   life: Uint8Array = uint8(256);
   /** Whether what reverses of new entries would read is kept; if not, they compute it again. */
   keepsForReverse = true;
+  /** Values that are apart from others only as sources of gradients, and these. */
+  readonly copies: Map<number, number> = new Map();
   readonly lines: string[] = [""];
   readonly #lineNumbers = new Map<string, number>();
   readonly #numbers = new Map<Value, number>();

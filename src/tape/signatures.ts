@@ -13,10 +13,18 @@ import { byteLength, type TensorType, typeText } from "../ir/type.ts";
 import { nodesFor } from "../ir/walk.ts";
 import { isFloat } from "../kernel/dtype.ts";
 
-/** What a parameter of a reverse stands for: an input of the entry, an output, or the cotangent of one. */
+/** What a parameter of a reverse stands for: an input of the entry, an output, the cotangent of one, or the sum so far of that of an input. */
 export interface Read {
-  readonly kind: "input" | "output" | "cotangent";
+  readonly kind: "input" | "output" | "cotangent" | "sum";
   readonly index: number;
+}
+
+/** What the reverse of an operation with regions continues. */
+export interface Continued {
+  /** For each input, the first that is the same value. */
+  readonly sameAs: readonly number[];
+  /** Inputs whose cotangents have a sum, which results include then. */
+  readonly sums: readonly number[];
 }
 
 /** The reverse of an entry: a graph from what it reads to the cotangents of some inputs. */
@@ -37,6 +45,8 @@ export class Signature {
   readonly outputTypes: readonly TensorType[];
   /** It costs next to nothing and makes nothing smaller: its result is recomputed where it would have to be kept. */
   readonly isCheap: boolean;
+  /** Its reverse is made of the nodes in its regions, which contribute to cotangents one by one. */
+  readonly hasRegions: boolean;
   readonly #reverses = new Map<string, ReverseRule | null>();
   readonly #saved = new Map<number, Saved>();
 
@@ -48,6 +58,7 @@ export class Signature {
     this.inputTypes = inputs.map(({ type }) => type);
     this.outputTypes = outputs.map(({ type }) => type);
     this.isCheap = isCheap({ op, inputs, outputs });
+    this.hasRegions = op.derivative.kind === "region";
   }
 
   /** What its reverse reads where the inputs whose bits are in `mask` need gradients; the 31st stands for all further ones. */
@@ -63,12 +74,15 @@ export class Signature {
     return made;
   }
 
-  /** The reverse for the inputs in `active`, in order; null where no gradient flows through it. */
-  reverse(active: readonly number[]): ReverseRule | null {
-    const key = active.join();
+  /**
+   * The reverse for the inputs in `active`, in order; null where no gradient flows through it.
+   * @param continued of an operation with regions, the sums that its reverse adds to
+   */
+  reverse(active: readonly number[], continued: Continued | null = null): ReverseRule | null {
+    const key = continued ? `${active}+${continued.sums}=${continued.sameAs}` : active.join();
     const known = this.#reverses.get(key);
     if (known !== undefined) return known;
-    const made = reverseOf(this, active);
+    const made = reverseOf(this, active, continued);
     this.#reverses.set(key, made);
     return made;
   }
@@ -142,39 +156,52 @@ export class Signatures {
 }
 
 /** Traced from the declaration: the joint graph of one node, without what computes the node itself where that can be read instead. */
-function reverseOf(signature: Signature, active: readonly number[]): ReverseRule | null {
-  const { op, inputTypes } = signature;
+function reverseOf(signature: Signature, active: readonly number[], continued: Continued | null): ReverseRule | null {
+  const { op, inputTypes, hasRegions } = signature;
   if (active.length === 0 || op.derivative.kind === "none") return null;
+  const sameAs = continued?.sameAs ?? inputTypes.map((_, i) => i);
+  const request = { active, sameAs, sums: continued?.sums ?? [] };
   // An operation without regions is one node of the joint graph: its results are read. One with regions runs again.
-  if (op.derivative.kind === "region") return reversed(signature, active, false);
-  const reading = reversed(signature, active, true);
+  if (hasRegions) return reversed(signature, { ...request, readsResults: false });
+  const reading = reversed(signature, { ...request, readsResults: true });
   const readsAll = inputTypes.every((_, i) =>
     reading?.reads.some(({ kind, index }) => kind === "input" && index === i),
   );
   const readsResult = reading?.reads.some(({ kind }) => kind === "output");
   // What all inputs are kept for is recomputed from them, where that is one more operation on elements.
-  return op.lower.kind === "map" && readsAll && readsResult ? reversed(signature, active, false) : reading;
+  const runsAgain = op.lower.kind === "map" && readsAll && readsResult;
+  return runsAgain ? reversed(signature, { ...request, readsResults: false }) : reading;
 }
 
-/** `readsResults`: results are read and not recomputed. */
+interface ReverseRequest extends Continued {
+  readonly active: readonly number[];
+  /** Results are read and not recomputed. */
+  readonly readsResults: boolean;
+}
+
 function reversed(
   { op, attrs, regions, inputTypes }: Signature,
-  active: readonly number[],
-  readsResults: boolean,
+  { active, sameAs, sums, readsResults }: ReverseRequest,
 ): ReverseRule | null {
   const b = new Build(op.name);
-  const params = inputTypes.map((type) => b.param(type));
-  const outputs = b.callAll(op, params, attrs, { regions });
-  const isActive = inputTypes.map((_, i) => active.includes(i));
-  const joint = jointOf(b.finish(outputs), { active: isActive, seeds: [] });
-  const inputs = [...joint.cotangents.keys()].filter((i) => joint.cotangents[i]);
-  if (inputs.length === 0) return null;
-  const results = inputs.map((i) => joint.cotangents[i] as Value);
+  /** Inputs that are parameters; the others are values of these. */
+  const own = inputTypes.flatMap((_, i) => (sameAs[i] === i ? [i] : []));
+  const params = own.map((i) => b.param(at(inputTypes, i)));
+  const values = sameAs.map((first) => at(params, own.indexOf(first)));
+  const outputs = b.callAll(op, values, attrs, { regions });
+  const joint = jointOf(b.finish(outputs), {
+    active: own.map((i) => active.includes(i)),
+    seeds: [],
+    sums: own.map((i) => sums.includes(i)),
+  });
+  const reached = [...own.keys()].filter((p) => joint.cotangents[p]);
+  if (reached.length === 0) return null;
+  const results = reached.map((p) => joint.cotangents[p] as Value);
   const made: readonly Value[] = readsResults ? joint.results : [];
   const nodes = joint.b.nodes.filter((node) => !node.outputs.some((value) => made.includes(value)));
   const reads = new Map<Value, Read>();
-  joint.params.forEach((param, index) => {
-    reads.set(param, { kind: "input", index });
+  joint.params.forEach((param, p) => {
+    reads.set(param, { kind: "input", index: at(own, p) });
   });
   made.forEach((value, index) => {
     reads.set(value, { kind: "output", index });
@@ -182,10 +209,13 @@ function reversed(
   joint.seedParams.forEach((param, index) => {
     if (param) reads.set(param, { kind: "cotangent", index });
   });
+  joint.sumParams.forEach((param, p) => {
+    if (param) reads.set(param, { kind: "sum", index: at(own, p) });
+  });
   const live = nodesFor({ name: op.name, params: [...reads.keys()], nodes, results });
   const kept = nodes.filter((node) => live.has(node));
   const read = new Set([...results, ...kept.flatMap((node) => node.inputs)]);
   const used = [...reads].filter(([value]) => read.has(value));
   const graph = { name: joint.b.name, params: used.map(([value]) => value), nodes: kept, results };
-  return { graph, reads: used.map(([, what]) => what), inputs };
+  return { graph, reads: used.map(([, what]) => what), inputs: reached.map((p) => at(own, p)) };
 }

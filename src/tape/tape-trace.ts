@@ -17,7 +17,9 @@ import { type DType, elementWriter, isFloat, type TypedArray } from "../kernel/d
 import { broadcast } from "../ops/broadcast.ts";
 import { full } from "../ops/create.ts";
 import { add } from "../ops/elementwise.ts";
-import { currentValue, newRoot } from "../trace/cell.ts";
+import { reshape } from "../ops/movement.ts";
+import { inDtype } from "../ops/select.ts";
+import { currentValue, newRoot, type Root, rootOf } from "../trace/cell.ts";
 import { sourceLocation } from "../trace/source-location.ts";
 import { ArrayStorage, type Donation, type TensorStorage } from "../trace/storage.ts";
 import { storageOf, Tensor } from "../trace/tensor.ts";
@@ -25,7 +27,7 @@ import { Trace } from "../trace/trace.ts";
 import { type Engine, Evaluation } from "./evaluate.ts";
 import { ACTIVE, type Log } from "./log.ts";
 import { PoolStorage } from "./pool-storage.ts";
-import type { Read } from "./signatures.ts";
+import { dependents, reverseSweep } from "./reverse.ts";
 
 /** Appends to a log instead of a graph. */
 class LogBuild extends Build {
@@ -41,13 +43,29 @@ class LogBuild extends Build {
   }
 }
 
-export interface TapeSettings {
+/** What the options of a tape ask for. */
+export interface TapeModes {
   /** Whether the user's line is looked up for every operation, which takes longer than recording it. */
   readonly hasLines: boolean;
   /** Whether values make room for others where memory is limited. */
   readonly recomputes: boolean;
+}
+
+export interface TapeSettings extends TapeModes {
   /** Tensors that are not used after the tape: results of their types stay in the pool. */
   readonly donated: ReadonlySet<TensorStorage>;
+}
+
+/** Tensors that a gradient is taken with respect to, and their names in messages. */
+export interface Sources {
+  readonly tensors: readonly Tensor[];
+  readonly paths: readonly string[];
+}
+
+/** What a tensor stood for before a change in place, and the user's line of that. */
+interface Earlier {
+  readonly value: Value;
+  readonly where: string | undefined;
 }
 
 /** A value that is one number throughout. */
@@ -67,8 +85,12 @@ export class TapeTrace extends Trace {
   /** Elements that were read: most are read to decide, some several times. */
   #lastRead: { readonly value: Value; readonly data: TypedArray } | null = null;
   #watches = false;
-  readonly #hasLines: boolean;
+  #hasLines: boolean;
   readonly #donated: ReadonlySet<TensorStorage>;
+  /** Of tensors that were changed in place, what they stood for before each change. */
+  readonly #changes = new Map<Root, Earlier[]>();
+  /** Weakly typed constants, made once more in types of others. */
+  readonly #converted = new Map<Tensor, readonly Tensor[]>();
 
   constructor(engine: Engine, log: Log, { hasLines, recomputes, donated }: TapeSettings) {
     super("tape", new LogBuild(log));
@@ -76,16 +98,12 @@ export class TapeTrace extends Trace {
     this.#hasLines = hasLines;
     this.#donated = donated;
     this.#engine = engine;
-    this.#evaluation = new Evaluation(
-      log,
-      engine,
-      (value) => {
-        const fill = this.#data.get(value);
-        invariant(fill, () => `value ${value} has no elements`);
-        return fill;
-      },
-      recomputes,
-    );
+    this.#evaluation = new Evaluation(log, engine, (value) => {
+      const fill = this.#data.get(value);
+      invariant(fill, () => `value ${value} has no elements`);
+      return fill;
+    });
+    this.#evaluation.recomputes = recomputes;
   }
 
   override lift(tensor: Tensor): Value {
@@ -101,6 +119,27 @@ export class TapeTrace extends Trace {
         where: sourceLocation(),
         help: "a traced tensor has no elements yet: run the tape outside of compile, grad and their kin, on concrete tensors",
       },
+    );
+  }
+
+  /** Runs `body`, a tape inside of this one, in its modes where they do more. */
+  within<T>({ hasLines, recomputes }: TapeModes, body: () => T): T {
+    const before = { hasLines: this.#hasLines, recomputes: this.#evaluation.recomputes };
+    this.#hasLines ||= hasLines;
+    this.#evaluation.recomputes ||= recomputes;
+    try {
+      return body();
+    } finally {
+      this.#hasLines = before.hasLines;
+      this.#evaluation.recomputes = before.recomputes;
+    }
+  }
+
+  /** Has values in memory now. */
+  compute(tensors: readonly Tensor[]): void {
+    this.#evaluation.compute(
+      tensors.map((tensor) => this.log.numberOf(this.lift(tensor))),
+      false,
     );
   }
 
@@ -161,9 +200,9 @@ export class TapeTrace extends Trace {
     return this.#lastRead.data;
   }
 
-  /** From now on only what depends on these tensors has gradients. */
-  watch(tensors: readonly Tensor[]): void {
-    if (!this.#watches) {
+  /** From now on only what depends on these tensors has gradients; on a part of the tape, so do others. */
+  watch(tensors: readonly Tensor[], isWhole: boolean): void {
+    if (!this.#watches && isWhole) {
       this.#watches = true;
       this.log.forgetActive();
     }
@@ -176,78 +215,71 @@ export class TapeTrace extends Trace {
   }
 
   /** Cotangents of sources from that of a target, recorded on the tape. */
-  gradient(target: Tensor, sources: readonly Tensor[], seed: Tensor | null): readonly Tensor[] {
-    const wanted = sources.map((source) => this.lift(source));
+  gradient(target: Tensor, { tensors, paths }: Sources, seed: Tensor | null): readonly Tensor[] {
+    const { log, build } = this;
+    const earlier = tensors.map((source) => this.#earlier(source));
+    const wanted = tensors.map((source) => log.numberOf(this.lift(source)));
+    const others = tensors.map((source) => this.#inOtherTypes(source));
     const from = this.lift(target);
-    const ct = seed ? this.lift(seed) : this.build.call(full, [], { ...from.type, value: 1 });
-    const sums = this.#reverse(
-      this.log.numberOf(from),
-      ct,
-      wanted.map((value) => this.log.numberOf(value)),
-    );
-    return wanted.map((value) => {
-      const sum = sums.get(this.log.numberOf(value));
-      return this.#tensorOf(sum ?? this.build.call(full, [], { ...value.type, value: 0 }));
+    const ct = seed ? this.lift(seed) : build.call(full, [], { ...from.type, value: 1 });
+    const number = log.numberOf(from);
+    const cotangentOf = reverseSweep(log, build, { target: number, seed: ct, sources: [...wanted, ...others.flat()] });
+    return wanted.map((value, i) => {
+      const parts = at(others, i).flatMap((other) => cotangentOf(other) ?? []);
+      const own = cotangentOf(value);
+      const { dtype } = log.typeOf(value);
+      const sum = parts.reduce((all: Value | undefined, part) => plus(build, all, inDtype(build, part, dtype)), own);
+      if (sum) return this.#tensorOf(sum);
+      requireUnchanged(log, number, at(earlier, i), at(paths, i));
+      return this.#tensorOf(build.call(full, [], { ...log.typeOf(value), value: 0 }));
     });
   }
 
-  /** The reverse sweep: entries from the target's back to the first that depends on a source. */
-  #reverse(target: number, seed: Value, sources: readonly number[]): ReadonlyMap<number, Value> {
-    const { log, build } = this;
-    const isActive = this.#dependents(sources, target);
-    const sums = new Map<number, Value>();
-    if (isActive[target]) sums.set(target, seed);
-    const last = log.producer[target] as number;
-    const phase = build.phase;
-    build.phase = "backward";
-    // few differentiate gradients again; for those who do, what that reads is recomputed
-    log.keepsForReverse = false;
-    for (let entry = last; entry >= 0; entry--) {
-      const first = log.firstOutput[entry] as number;
-      const signature = log.signatureOf(entry);
-      const outputs = signature.outputTypes.map((_, i) => sums.get(first + i));
-      if (outputs.every((ct) => ct === undefined)) continue;
-      const active = signature.inputTypes.flatMap((_, i) => (isActive[log.inputAt(entry, i)] ? [i] : []));
-      const rule = signature.reverse(active);
-      if (!rule) continue;
-      build.where = log.lineOf(entry);
-      const read = ({ kind, index }: Read): Value => {
-        if (kind === "input") return log.valueAt(log.inputAt(entry, index));
-        if (kind === "output") return log.valueAt(first + index);
-        return outputs[index] ?? build.call(full, [], { ...at(signature.outputTypes, index), value: 0 });
-      };
-      const made = build.inline(rule.graph, rule.reads.map(read), { where: log.lineOf(entry) });
-      rule.inputs.forEach((input, k) => {
-        const value = log.inputAt(entry, input);
-        const sum = sums.get(value);
-        const contribution = at(made, k);
-        sums.set(value, sum ? build.call(add, [sum, contribution], {}) : contribution);
-      });
-      log.markReversed(entry);
-    }
-    build.where = undefined;
-    build.phase = phase;
-    log.keepsForReverse = true;
-    return sums;
+  /** What a weakly typed constant was beside tensors of other types. */
+  #inOtherTypes(source: Tensor): readonly number[] {
+    return (this.#converted.get(source) ?? []).map((made) => this.log.numberOf(this.lift(made)));
   }
 
-  /** Marks the float values up to `target` that depend on `sources`. */
-  #dependents(sources: readonly number[], target: number): Uint8Array {
-    const { log } = this;
-    const marks = new Uint8Array(log.values);
-    for (const source of sources) if (isFloat(log.typeOf(source).dtype)) marks[source] = 1;
-    const start = sources.reduce((least, source) => Math.min(least, (log.producer[source] as number) + 1), log.entries);
-    for (let entry = start; entry <= (log.producer[target] as number); entry++) {
-      const { inputTypes, outputTypes } = log.signatureOf(entry);
-      let found = false;
-      for (let i = 0; i < inputTypes.length && !found; i++) found = marks[log.inputAt(entry, i)] === 1;
-      if (!found) continue;
-      const first = log.firstOutput[entry] as number;
-      outputTypes.forEach(({ dtype }, i) => {
-        if (isFloat(dtype)) marks[first + i] = 1;
-      });
-    }
-    return marks;
+  override noteConverted(weak: Tensor, made: Tensor): void {
+    this.#converted.set(weak, [...(this.#converted.get(weak) ?? []), made]);
+  }
+
+  /** What a tensor stood for before it was changed in place, the last first. */
+  #earlier({ traced }: Tensor): readonly Earlier[] {
+    if (traced?.trace !== this) return [];
+    const { cell } = traced;
+    const root = rootOf(cell);
+    const changes = this.#changes.get(root) ?? [];
+    if (cell.kind === "root") return changes;
+    // a view was last looked at before the changes that it has not seen
+    const change = changes[cell.version - root.version + changes.length];
+    return change && cell.version !== root.version ? [{ ...change, value: cell.value }] : [];
+  }
+
+  override assign(tensor: Tensor, elements: Tensor): void {
+    this.#noteChange(tensor);
+    // a value of its own: a gradient with respect to the one is not that with respect to the other
+    super.assign(tensor, this.separate(elements));
+  }
+
+  override increase(tensor: Tensor, addend: Tensor): void {
+    this.#noteChange(tensor);
+    super.increase(tensor, addend);
+  }
+
+  #noteChange({ traced }: Tensor): void {
+    if (traced?.trace !== this) return;
+    const root = rootOf(traced.cell);
+    const changes = this.#changes.get(root) ?? [];
+    changes.push({ value: root.value, where: sourceLocation() });
+    this.#changes.set(root, changes);
+  }
+
+  override separate(tensor: Tensor): Tensor {
+    const value = this.lift(tensor);
+    const copy = this.build.call(reshape, [value], { shape: value.type.shape }, { where: this.line() });
+    this.log.copies.set(this.log.numberOf(copy), this.log.numberOf(value));
+    return this.#tensorOf(copy);
   }
 
   get donates(): boolean {
@@ -332,10 +364,26 @@ export class TapeTrace extends Trace {
   }
 }
 
+const plus = (b: Build, sum: Value | undefined, part: Value): Value => (sum ? b.call(add, [sum, part], {}) : part);
+
+/** A target that depends on what a source was, and not on what it is, is a mistake. */
+function requireUnchanged(log: Log, target: number, earlier: readonly Earlier[], path: string): void {
+  const read = earlier.find(({ value }) => dependents(log, [log.numberOf(value)], target)[target] === 1);
+  if (!read) return;
+  throw new TidemarkError(
+    "NotDifferentiable",
+    `gradient: the target was computed from ${path} before ${path} was changed in place at ${read.where ?? "another line"}`,
+    {
+      where: sourceLocation(),
+      help: "take the gradient before the change, or change a copy: x.copy()",
+    },
+  );
+}
+
 function ended(tensor: Tensor, where: string | undefined): TidemarkError {
   const from = where ? ` at ${where}` : "";
   return new TidemarkError("TraceLeak", `${typeText(tensor)} was made${from} on a tape that has ended`, {
     where: sourceLocation(),
-    help: "return it from the function given to tape: what is returned outlives the tape",
+    help: "return it from the function given to tape, by itself or in arrays and plain objects: those outlive the tape",
   });
 }

@@ -260,7 +260,14 @@ describe("on a tape", () => {
     expect(tape(() => maskedSelect(x, x.greater(9))).shape).toEqual([0]);
     expect(() => maskedSelect(x, x)).toThrow("DtypeMismatch: maskedSelect");
     expect(() => maskedSelect(x, tensor([true]))).toThrow("ShapeMismatch: maskedSelect: a mask bool[1] for f32[6,2]");
-    expect(() => compile((v: Tensor) => maskedSelect(v, v.greater(0)))(x)).toThrow("SideEffect");
+    const traced = (f: (v: Tensor) => Tensor) => () => compile(f)(x);
+    expect(traced((v) => maskedSelect(v, v.greater(0)))).toThrow(
+      /SideEffect: maskedSelect: the size of its result depends on values[\s\S]*where\(mask, x, 0\)/,
+    );
+    expect(traced(uniqueValues)).toThrow(/SideEffect: uniqueValues[\s\S]*unique\(x, size\)/);
+    expect(() => grad((v: Tensor) => v.take(nonzeroPositions(v).reshape([-1])).sum())(x)).toThrow(
+      /SideEffect: nonzeroPositions[\s\S]*nonzero\(x, size\)/,
+    );
   });
 
   it("compiled functions are part of it", () => {
@@ -322,14 +329,18 @@ describe("misuse of a tape", () => {
     expect(() => kept.y!.data()).toThrow(/TraceLeak: f32\[2\] was made on a tape that has ended/);
     expect(() => kept.y!.add(1)).toThrow(/TraceLeak/);
     expect(() => tape(() => kept.y!.add(1))).toThrow(/on a tape that has ended/);
+    expect(() => tape((t) => t.gradient(x.sum(), kept.y!))).toThrow(
+      /gradient: sources f32\[2\] is of another tape that has ended/,
+    );
+    expect(() => tape((t) => t.gradient(kept.y!, x))).toThrow(/the target f32\[2\] is of another tape that has ended/);
   });
 
   it("with values of another tape", () => {
     tape(() => {
       const outer = x.mul(2);
-      // values of the tape around are numbers to the one inside
-      expect(tape(() => outer.sum()).item()).toBe(6);
-      expect(() => tape((t) => t.gradient(x.sum(), outer))).toThrow(/is of another tape around this one/);
+      const loss = outer.sum();
+      expect(tape(() => loss.mul(2)).item()).toBe(12);
+      expect(() => tape((t) => t.gradient(loss, x))).toThrow(/is of another tape around this one/);
     });
   });
 

@@ -6,19 +6,18 @@ import { currentHost } from "../api/host.ts";
 import { PoolMemory } from "../api/pool-memory.ts";
 import { parseBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
-import { typeText } from "../ir/type.ts";
-import { isFloat } from "../kernel/dtype.ts";
 import type { PoolStats } from "../pool/pool.ts";
 import { poolSnapshot } from "../pool/snapshot.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
-import { fail, type OptionKinds, requireFunction, requireOptions, requireTensor } from "../trace/arguments.ts";
-import { laterLocation, sourceLocation } from "../trace/source-location.ts";
+import { fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
+import { laterLocation } from "../trace/source-location.ts";
 import type { TensorStorage } from "../trace/storage.ts";
 import { Tensor } from "../trace/tensor.ts";
 import { currentTrace } from "../trace/trace.ts";
 import { flatten, type Tree, unflatten } from "../trace/tree.ts";
 import { Cuts } from "./cuts.ts";
 import type { Engine } from "./evaluate.ts";
+import { type GradientOptions, requireTarget, sourcesOf, type TapePart } from "./gradient-request.ts";
 import { LastingPlaces } from "./lifetimes.ts";
 import { Log } from "./log.ts";
 import { PoolStorage } from "./pool-storage.ts";
@@ -81,14 +80,6 @@ export interface Tape {
   /** That memory and what the option `history` remembers, as a file that `tidemark view` and PyTorch's memory_viz open. */
   snapshot(): Uint8Array;
 }
-
-/** Options of a tape's `gradient`. */
-export interface GradientOptions {
-  /** Cotangent of the target, where that is not a scalar. */
-  readonly cotangent?: Tensor;
-}
-
-const GRADIENT_OPTIONS: OptionKinds<GradientOptions> = { cotangent: "anything" };
 
 /** Signatures above which everything that is kept between tapes is dropped: programs that never repeat would fill memory. */
 const MOST_SIGNATURES = 20_000;
@@ -203,19 +194,46 @@ export function tape<R>(fn: (tape: Tape) => R, options: TapeOptions = {}): R {
   const before = settingsOf(engine);
   applyOptions(engine, options);
   // lines are for those who look at memory, or may run out of it
-  const hasLines = options.memory !== undefined || options.history !== undefined;
-  const trace = new TapeTrace(engine, new Log(engine.signatures), { hasLines, recomputes, donated });
+  const modes = { hasLines: options.memory !== undefined || options.history !== undefined, recomputes };
+  const outer = currentTrace();
   engine.running += 1;
   try {
-    return trace.run(() => resultOf(trace, fn(tapeOf(trace, engine)), engine));
+    if (outer instanceof TapeTrace) return outer.within(modes, () => resultOfPart(outer, fn, { engine, options }));
+    return resultOfWhole(new TapeTrace(engine, new Log(engine.signatures), { ...modes, donated }), fn, engine);
   } catch (error) {
     throw overflowOf(error) ?? error;
   } finally {
-    trace.close();
     engine.running -= 1;
     restore(engine, before);
     // what compiling left
     if (engine.running === 0) currentHost().heap.giveBack();
+  }
+}
+
+function resultOfWhole<R>(trace: TapeTrace, fn: (tape: Tape) => R, engine: KeptEngine): R {
+  const part = { start: 0, hasEnded: false };
+  try {
+    return trace.run(() => resultOf(trace, waitedFor(fn(tapeOf(trace, engine, part))), engine));
+  } finally {
+    part.hasEnded = true;
+    trace.close();
+  }
+}
+
+/** A tape inside of another one: what it records is on that one too, which can differentiate what it returns. */
+function resultOfPart<R>(
+  trace: TapeTrace,
+  fn: (tape: Tape) => R,
+  { engine, options }: { engine: KeptEngine; options: TapeOptions },
+): R {
+  const part = { start: trace.log.values, hasEnded: false };
+  try {
+    const result = waitedFor(fn(tapeOf(trace, engine, part)));
+    // a limit holds for what the function returns, too
+    if (options.memory !== undefined) trace.compute(tensorsOf(trace, result));
+    return result;
+  } finally {
+    part.hasEnded = true;
   }
 }
 
@@ -288,21 +306,28 @@ function restore(engine: Engine, { limitBytes, compilesRuns }: Settings): void {
   engine.compilesRuns = compilesRuns;
 }
 
-/** What the function returned, with tensors of the tape as concrete ones. */
-function resultOf<R>(trace: TapeTrace, result: R, engine: KeptEngine): R {
-  if (result instanceof Promise) {
-    fail(
-      "InvalidArgument",
-      "tape: the function returned a promise",
-      "a tape ends when its function returns: await before or after it",
-    );
-  }
+function waitedFor<R>(result: R): R {
+  if (!(result instanceof Promise)) return result;
+  return fail(
+    "InvalidArgument",
+    "tape: the function returned a promise",
+    "a tape ends when its function returns: await before or after it",
+  );
+}
+
+/** Tensors of the tape in what its function returned. */
+function tensorsOf(trace: TapeTrace, result: unknown): readonly Tensor[] {
   const own = new Set<Tensor>();
   mapped(result, (leaf) => {
     if (trace.owns(leaf)) own.add(leaf);
     return leaf;
   });
-  const tensors = [...own];
+  return [...own];
+}
+
+/** What the function returned, with tensors of the tape as concrete ones. */
+function resultOf<R>(trace: TapeTrace, result: R, engine: KeptEngine): R {
+  const tensors = tensorsOf(trace, result);
   const storages = trace.results(tensors, { by: "tape", where: trace.donates ? laterLocation() : () => undefined });
   if (engine.running === 1) engine.residents = storages.filter((storage) => storage instanceof PoolStorage);
   const made = new Map(tensors.map((leaf, i) => [leaf, new Tensor(storages[i] as TensorStorage)]));
@@ -324,9 +349,9 @@ function mapped(value: unknown, visit: (leaf: Tensor) => Tensor, seen = new Map<
   return made;
 }
 
-function tapeOf(trace: TapeTrace, { memory }: Engine): Tape {
+function tapeOf(trace: TapeTrace, { memory }: Engine, part: TapePart): Tape {
   const requireRunning = (name: string): void => {
-    if (!trace.finished) return;
+    if (!part.hasEnded) return;
     fail(
       "TraceLeak",
       `tape.${name}: the tape has ended`,
@@ -336,69 +361,15 @@ function tapeOf(trace: TapeTrace, { memory }: Engine): Tape {
   return {
     gradient<T extends Tree>(target: Tensor, sources: T, options: GradientOptions = {}): T {
       requireRunning("gradient");
-      requireTensor("gradient", "its target", target);
-      requireOptions("gradient", options, GRADIENT_OPTIONS);
-      const { cotangent } = options;
-      requireTarget(trace, target, cotangent);
-      const flat = flatten(sources, "sources");
-      flat.leaves.forEach((source, i) => {
-        requireSource(trace, source, flat.paths[i] ?? "");
-      });
-      return unflatten(flat.def, trace.gradient(target, flat.leaves, cotangent ?? null)) as T;
+      const cotangent = requireTarget(trace, part, target, options);
+      const { leaves, paths, def } = sourcesOf(trace, sources);
+      return unflatten(def, trace.gradient(target, { tensors: leaves, paths }, cotangent)) as T;
     },
     watch(sources) {
       requireRunning("watch");
-      trace.watch(flatten(sources, "sources").leaves);
+      trace.watch(flatten(sources, "sources").leaves, part.start === 0);
     },
     memory: () => memory.pool.stats(),
     snapshot: () => poolSnapshot(memory.pool),
   };
-}
-
-function requireTarget(trace: TapeTrace, target: Tensor, cotangent: Tensor | undefined): void {
-  requireOfTape(trace, target, "the target");
-  if (!isFloat(target.dtype)) {
-    fail(
-      "NotDifferentiable",
-      `gradient: the target is ${typeText(target)}, which has no derivative`,
-      'cast it: x.cast("f32")',
-    );
-  }
-  if (cotangent) {
-    requireTensor("gradient", "cotangent", cotangent);
-    if (typeText(cotangent) === typeText(target)) return;
-    fail(
-      "ShapeMismatch",
-      `gradient: a cotangent ${typeText(cotangent)} for a target ${typeText(target)}`,
-      "give one of the same type",
-    );
-  }
-  if (target.rank === 0) return;
-  fail(
-    "ShapeMismatch",
-    `gradient: the target must be a scalar, got ${typeText(target)}`,
-    "reduce it with sum() or mean(), or give { cotangent }",
-  );
-}
-
-function requireSource(trace: TapeTrace, source: Tensor, path: string): void {
-  requireOfTape(trace, source, path);
-  if (isFloat(source.dtype)) return;
-  fail(
-    "NotDifferentiable",
-    `gradient: ${path} is ${typeText(source)}, and only floats have derivatives`,
-    "leave it out of the sources",
-  );
-}
-
-/** Concrete tensors may be on any tape. */
-function requireOfTape(trace: TapeTrace, tensor: Tensor, what: string): void {
-  const { traced } = tensor;
-  if (!traced || traced.trace === trace) return;
-  const from = traced.where ? `, made at ${traced.where},` : "";
-  const state = traced.trace.finished ? "that has ended" : "around this one";
-  throw new TidemarkError("TraceLeak", `gradient: ${what} ${typeText(tensor)}${from} is of another tape ${state}`, {
-    where: sourceLocation(),
-    help: "take gradients on the tape that computed the value, or return it from its tape first",
-  });
 }

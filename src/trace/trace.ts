@@ -58,6 +58,11 @@ export function outsideOfTraces<T>(body: () => T): T {
   }
 }
 
+/** Tells all active traces that a weakly typed constant was made once more, in the type of others. */
+export function noteConverted(weak: Tensor, made: Tensor): void {
+  for (const trace of stack) trace.noteConverted(weak, made);
+}
+
 /** The innermost active trace, or null outside of all. */
 export function currentTrace(): Trace | null {
   return stack[stack.length - 1] ?? null;
@@ -268,6 +273,14 @@ export class Trace {
   copy(tensor: Tensor): Tensor {
     return this.#tensor(newRoot(this.lift(tensor)), this.line());
   }
+
+  /** A tensor that the user made, of a value that others may have: on a tape it is apart from them, as a source of gradients. */
+  separate(tensor: Tensor): Tensor {
+    return tensor;
+  }
+
+  /** A weakly typed constant was made once more, in the type of others. */
+  noteConverted(_weak: Tensor, _made: Tensor): void {}
 
   /** Makes a tensor of this trace, and all views of it and of its base, stand for new elements. */
   assign(tensor: Tensor, elements: Tensor): void {

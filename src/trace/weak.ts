@@ -9,7 +9,7 @@
 import type { Value } from "../ir/graph.ts";
 import { type DType, type FloatType, isFloat } from "../kernel/dtype.ts";
 import type { Tensor } from "./tensor.ts";
-import { requireActive } from "./trace.ts";
+import { noteConverted, requireActive } from "./trace.ts";
 
 interface Recipe {
   /** What it stood for at first, where it is traced. */
@@ -43,5 +43,13 @@ export function agreed(tensors: readonly Tensor[]): readonly Tensor[] {
   const strong = new Set<DType>(floats.filter((x) => !recipeOf(x)).map(({ dtype }) => dtype));
   const [dtype] = strong;
   if (dtype === undefined || strong.size > 1 || !isFloat(dtype)) return tensors;
-  return tensors.map((x) => (isFloat(x.dtype) && x.dtype !== dtype ? (recipeOf(x)?.as(dtype) ?? x) : x));
+  return tensors.map((x) => (isFloat(x.dtype) && x.dtype !== dtype ? madeAs(x, dtype) : x));
+}
+
+function madeAs(x: Tensor, dtype: FloatType): Tensor {
+  const recipe = recipeOf(x);
+  if (!recipe) return x;
+  const made = recipe.as(dtype);
+  noteConverted(x, made);
+  return made;
 }
