@@ -74,8 +74,11 @@ export class Evaluation {
     this.#executor.makeRoom = eviction ? (bytes: number) => eviction.makeRoom(bytes) : null;
   }
 
-  /** Makes sure that values are in memory. After the last call of a tape nothing else has to be. */
-  compute(targets: readonly number[], isLast: boolean): void {
+  /**
+   * Has values in memory, each when it is visited with its block: what nothing reads afterwards is given back then. After the last call of a
+   * tape nothing else has to be there.
+   */
+  compute(targets: readonly number[], isLast: boolean, visit: (block: number) => void = () => undefined): void {
     const lifetimes = this.#lifetimes;
     lifetimes.now += 1;
     const wanted = new Set(targets);
@@ -112,7 +115,7 @@ export class Evaluation {
       }
       for (const target of targets) {
         this.#restore([target]);
-        this.#executor.blockOf(target);
+        visit(this.#executor.blockOf(target));
         lifetimes.use(target);
         if (!isLast) lifetimes.retire(target, -1);
       }

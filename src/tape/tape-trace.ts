@@ -193,11 +193,11 @@ export class TapeTrace extends Trace {
     if (this.finished) throw ended(tensor, tensor.traced?.where);
     const value = this.lift(tensor);
     if (this.#lastRead?.value !== value) {
-      const number = this.log.numberOf(value);
-      this.#evaluation.compute([number], false);
-      this.#lastRead = { value, data: this.#engine.memory.read(this.log.block[number] as number, value.type) };
+      this.#evaluation.compute([this.log.numberOf(value)], false, (block) => {
+        this.#lastRead = { value, data: this.#engine.memory.read(block, value.type) };
+      });
     }
-    return this.#lastRead.data;
+    return this.#lastRead?.data ?? null;
   }
 
   /** From now on only what depends on these tensors has gradients; on a part of the tape, so do others. */

@@ -285,6 +285,21 @@ describe("on a tape", () => {
     expect(tapeCounts().programs).toBe(programs);
   });
 
+  it("elements can be read of values of any size, whether anything else reads them or not", () => {
+    for (const [round, n] of [1, 200, 257, 300, 1000, 5000, 300, 1000].entries()) {
+      const x = draw(31 + round, n);
+      const from = [...x.data()];
+      tape((t) => {
+        const y = x.mul(2);
+        const slope = t.gradient(y.square().sum(), x);
+        expect([...slope.data()]).toEqual(from.map((value) => 8 * value));
+        expect([...x.mul(3).data()]).toEqual(from.map((value) => Math.fround(3 * value)));
+        expect([...y.data()]).toEqual(from.map((value) => 2 * value));
+        expect([...slope.data()]).toEqual(from.map((value) => 8 * value));
+      });
+    }
+  });
+
   it("a value that was given back and is read again is recomputed, and then lives longer", () => {
     const x = draw(13, 1000);
     const before = tapeCounts().recomputed;
