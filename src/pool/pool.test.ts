@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { expect, it } from "vitest";
 import { threefry } from "../base/random.ts";
+import { readPickle } from "../view/pickle.ts";
 import { readSnapshot } from "../view/snapshot.ts";
 import { Pool } from "./pool.ts";
 import { largestBlocks } from "./refusal.ts";
@@ -176,12 +177,33 @@ it("does not grow over many calls", () => {
   expect(pool.rows).toBeLessThanOrEqual(129);
 });
 
-it("refuses a handle that is not in use", () => {
-  const pool = new Pool();
+it("refuses what it cannot do, and stays as it was", () => {
+  const pool = new Pool({ limitBytes: "64KiB" });
   const handle = pool.allocate(10);
-  pool.allocate(10);
+  const other = pool.allocate(10);
   pool.free(handle);
-  expect(() => pool.free(handle)).toThrow("is not in use");
+  const before = pool.stats();
+  for (const wrong of [handle, -1, 0.5, 1e6, undefined as never]) {
+    for (const call of [
+      () => pool.free(wrong),
+      () => pool.address(wrong),
+      () => pool.bytes(wrong),
+      () => pool.carry(wrong, 1),
+    ]) {
+      expect(call).toThrow(/InvalidArgument: the pool: block .* is not in use/);
+    }
+  }
+  for (const wrong of [-1, Number.NaN, 1e300, Number.POSITIVE_INFINITY, "8" as never, undefined as never]) {
+    expect(() => pool.allocate(wrong)).toThrow(/InvalidArgument: the pool: an allocation of .* bytes/);
+  }
+  expect(() => pool.allocate(65536)).toThrow("PoolExhausted");
+  expect(pool.stats()).toEqual(before);
+  expect(pool.address(other)).toBe(64);
+  expect(() => new Pool({ limit: 5 } as never)).toThrow(
+    /InvalidArgument: Pool: there is no option limit[\s\S]*limitBytes/,
+  );
+  expect(() => new Pool({ limitBytes: "much" })).toThrow("InvalidArgument: byte size");
+  expect(() => new Pool({ history: 0.5 })).toThrow("InvalidArgument: the pool: a history of 0.5");
 });
 
 it("becomes a snapshot that is read as one of PyTorch's", () => {
@@ -198,6 +220,73 @@ it("becomes a snapshot that is read as one of PyTorch's", () => {
   expect(largestBlocks(pool, 1)).toMatchObject([{ asked: 2 ** 20, tag: "train.ts:22:3" }]);
   for (let i = 0; i < 20; i++) pool.free(pool.allocate(2 ** 33));
   expect(readSnapshot(poolSnapshot(pool), "pool")[0]?.columns).toBe(9);
+});
+
+interface SnapshotEvent {
+  readonly action: string;
+  readonly addr: number;
+  readonly size: number;
+}
+
+/**
+ * What memory_viz does: it goes back from the blocks at the end, event by event, and draws every block in its segment, those that wait to be
+ * freed in another color.
+ */
+function requireHistory(file: Uint8Array): number {
+  const data = readPickle(file) as Map<string, never>;
+  const plain = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(plain);
+    return value instanceof Map ? Object.fromEntries([...value].map(([key, item]) => [key, plain(item)])) : value;
+  };
+  const { segments, device_traces: traces } = plain(data) as {
+    segments: { address: number; total_size: number; blocks: { address: number; size: number; state: string }[] }[];
+    device_traces: SnapshotEvent[][];
+  };
+  const [segment] = segments;
+  const live = new Map<number, { size: number; waits: boolean }>();
+  let end = segment!.address;
+  for (const { address, size, state } of segment!.blocks) {
+    expect(address).toBe(end);
+    end += size;
+    if (state === "active_allocated") live.set(address, { size, waits: false });
+  }
+  expect(end).toBe(segment!.address + segment!.total_size);
+  for (const { action, addr, size } of [...traces[0]!].reverse()) {
+    expect(addr).toBeGreaterThanOrEqual(segment!.address);
+    expect(addr + size).toBeLessThanOrEqual(end);
+    const block = live.get(addr);
+    if (action === "alloc") {
+      expect(block).toEqual({ size, waits: false });
+      live.delete(addr);
+    } else if (action === "free_completed") {
+      expect(block).toBeUndefined();
+      for (const [other, { size: bytes }] of live) expect(addr + size <= other || other + bytes <= addr).toBe(true);
+      live.set(addr, { size, waits: true });
+    } else {
+      expect([action, block?.waits]).toEqual(["free_requested", true]);
+      block!.waits = false;
+    }
+  }
+  expect([...live.values()].some(({ waits }) => waits)).toBe(false);
+  return traces[0]!.length;
+}
+
+it("has a history in snapshots that leads back from its blocks, also after moves and trims", () => {
+  const random = randomFrom(23);
+  const pool = new Pool({ history: 400, limitBytes: 60_000, move: () => undefined });
+  const live: number[] = [];
+  for (let call = 0; call < 1500; call++) {
+    if (random() < 0.5 || live.length === 0) {
+      const bytes = 1 + Math.floor(5000 * random());
+      if (!pool.refuses(bytes)) live.push(pool.allocate(bytes, pool.tag(`a.ts:${call}:1`)));
+    } else pool.free(live.splice(Math.floor(random() * live.length), 1)[0]!);
+    if (call % 100 === 99) expect(requireHistory(poolSnapshot(pool))).toBeGreaterThan(50);
+  }
+  expect(pool.stats().moved).toBeGreaterThan(0);
+  for (const handle of live) pool.free(handle);
+  pool.trim();
+  expect(requireHistory(poolSnapshot(pool))).toBeGreaterThan(400);
+  expect(readSnapshot(poolSnapshot(pool), "pool")[0]!.columns).toBe(401);
 });
 
 it.skipIf(!hasPython())("is a pickle that Python loads", () => {

@@ -12,8 +12,7 @@
  * Blocks belong to the generation in which they were allocated. Ending a generation frees them all at once, but those that were
  * carried out of it. The top never exceeds the limit: an allocation that does not fit is refused with a list of what is live.
  */
-import { grouped, TidemarkError } from "../base/errors.ts";
-import { invariant } from "../base/invariant.ts";
+import { badBytes, badHistory, limitOf, notInUse, requireOptions } from "./arguments.ts";
 import { FreeBlocks } from "./free-blocks.ts";
 import { wholeGranules } from "./granule.ts";
 import { type PoolEvents, recorder } from "./history.ts";
@@ -28,8 +27,8 @@ const [UNUSED, FREE, USED] = [0, 1, 2];
 export interface PoolOptions {
   /** For messages. */
   readonly name?: string;
-  /** The top of the range is never above it; default: no limit. */
-  readonly limitBytes?: number;
+  /** The top of the range is never above it: a number of bytes, or `"64MiB"`; default: no limit. */
+  readonly limitBytes?: string | number;
   /** Called before the top goes above where it was: memory behind the range has to be there. */
   readonly reserve?: (bytes: number) => void;
   /**
@@ -119,9 +118,10 @@ export class Pool {
   readonly #tagNumbers = new Map<string, number>();
 
   constructor(options: PoolOptions = {}) {
-    const { name = "the pool", limitBytes = Number.POSITIVE_INFINITY, reserve, move, history = 0 } = options;
+    requireOptions(options);
+    const { name = "the pool", limitBytes, reserve, move, history = 0 } = options;
     this.name = name;
-    this.limitBytes = limitBytes;
+    this.limitBytes = limitOf(limitBytes);
     this.#reserve = reserve ?? (() => undefined);
     this.#move = move;
     this.record(history);
@@ -130,11 +130,7 @@ export class Pool {
 
   /** From now on the last `most` allocations and frees are remembered; 0: none. */
   record(most: number): void {
-    if (!Number.isInteger(most) || most < 0 || most > MOST_EVENTS) {
-      throw new TidemarkError("InvalidArgument", `${this.name}: a history of ${most} allocations`, {
-        help: `give a whole number up to ${grouped(MOST_EVENTS)}, 0 for none`,
-      });
-    }
+    if (!Number.isInteger(most) || most < 0 || most > MOST_EVENTS) badHistory(this.name, most, MOST_EVENTS);
     this.events = most > 0 ? recorder(most) : null;
   }
 
@@ -153,6 +149,7 @@ export class Pool {
    * @param tag from `tag()`; 0 for none
    */
   allocate(bytes: number, tag = 0): number {
+    if (typeof bytes !== "number" || !(bytes >= 0 && bytes <= Number.MAX_SAFE_INTEGER)) badBytes(this.name, bytes);
     const size = wholeGranules(bytes);
     const fit = this.#free.bestFit(size);
     const block = fit >= 0 ? this.#takeFrom(fit, size) : this.#extend(size, bytes, tag);
@@ -186,7 +183,7 @@ export class Pool {
 
   /** Gives a block back. */
   free(handle: number): void {
-    invariant(this.#state[handle] === USED, () => `${this.name}: block ${handle} is not in use`);
+    this.#requireUsed(handle);
     const size = this.#bytes[handle] as number;
     this.#allocated -= this.#asked[handle] as number;
     this.#active -= size;
@@ -195,12 +192,18 @@ export class Pool {
     this.#release(handle);
   }
 
+  #requireUsed(handle: number): void {
+    if (this.#state[handle] !== USED) notInUse(this.name, handle);
+  }
+
   address(handle: number): number {
+    this.#requireUsed(handle);
     return this.#address[handle] as number;
   }
 
   /** Of the block: what was asked for, rounded up. */
   bytes(handle: number): number {
+    this.#requireUsed(handle);
     return this.#bytes[handle] as number;
   }
 
@@ -226,7 +229,7 @@ export class Pool {
 
   /** A block survives its generation: it now belongs to the one before. */
   carry(handle: number, generation: number): void {
-    invariant(this.#state[handle] === USED, () => `${this.name}: block ${handle} is not in use`);
+    this.#requireUsed(handle);
     this.#generation[handle] = Math.min(this.#generation[handle] as number, generation - 1);
   }
 

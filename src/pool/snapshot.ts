@@ -5,6 +5,12 @@
 import { writePickle } from "./pickle.ts";
 import type { Pool } from "./pool.ts";
 
+/**
+ * Two events for each free: without the request the page shows the block as one that waits for others to end, for as long as it was in
+ * use.
+ */
+const FREE_ACTIONS = ["free_requested", "free_completed"] as const;
+
 /** Addresses that look like those of a device: 0 is no address to some readers. */
 const FIRST_ADDRESS = 0x7f00_0000_0000;
 
@@ -30,6 +36,7 @@ function framesOf(tag: string | undefined): readonly Frame[] {
  */
 export function poolSnapshot(pool: Pool): Uint8Array {
   const { reserved, allocated, active } = pool.stats();
+  const events = pool.events?.all() ?? [];
   const blocks = [...pool.walk()].map(({ address, bytes, asked, tag, live }) => ({
     address: FIRST_ADDRESS + address,
     size: bytes,
@@ -37,10 +44,14 @@ export function poolSnapshot(pool: Pool): Uint8Array {
     state: live ? "active_allocated" : "inactive",
     frames: live ? framesOf(tag) : [],
   }));
+  // readers look for the segment of every event: one that was longer before it was trimmed is shown as long as it was
+  const longest = events.reduce((most, { address, bytes }) => Math.max(most, address + bytes), reserved);
+  const trimmed = { size: longest - reserved, requested_size: 0, state: "inactive", frames: [] };
+  if (longest > reserved) blocks.push({ address: FIRST_ADDRESS + reserved, ...trimmed });
   const segment = {
     device: 0,
     address: FIRST_ADDRESS,
-    total_size: reserved,
+    total_size: longest,
     allocated_size: active,
     active_size: active,
     requested_size: allocated,
@@ -51,17 +62,13 @@ export function poolSnapshot(pool: Pool): Uint8Array {
     frames: [],
     blocks,
   };
-  const trace = (pool.events?.all() ?? []).map(({ isAllocation, address, bytes, tag }, i) => ({
-    action: isAllocation ? "alloc" : "free_completed",
-    addr: FIRST_ADDRESS + address,
-    size: bytes,
-    stream: 0,
-    device: 0,
-    time_us: i,
-    frames: framesOf(pool.tagText(tag)),
-  }));
+  const trace = events.flatMap(({ isAllocation, address, bytes, tag }, i) => {
+    const where = { addr: FIRST_ADDRESS + address, size: bytes, stream: 0, device: 0, time_us: i };
+    const frames = framesOf(pool.tagText(tag));
+    return (isAllocation ? ["alloc"] : FREE_ACTIONS).map((action) => ({ action, ...where, frames }));
+  });
   return writePickle({
-    segments: reserved > 0 ? [segment] : [],
+    segments: longest > 0 ? [segment] : [],
     device_traces: [trace],
     allocator_settings: { expandable_segments: true },
     external_annotations: [],
