@@ -1,6 +1,7 @@
 /** @file Pools against a model of them, their limit, generations, statistics, and files of their state. */
 import { execFileSync } from "node:child_process";
 import { expect, it } from "vitest";
+import { TidemarkError } from "../base/errors.ts";
 import { threefry } from "../base/random.ts";
 import { readPickle } from "../view/pickle.ts";
 import { readSnapshot } from "../view/snapshot.ts";
@@ -105,6 +106,20 @@ it("never passes its limit, and says what is live when it refuses", () => {
   pool.free(first);
   expect(pool.refuses(1024)).toBe(false);
   expect(Math.max(...reserved)).toBeLessThanOrEqual(3072);
+});
+
+it("says what is live where the memory behind it has no more", () => {
+  const pool = new Pool({
+    reserve: (bytes) => {
+      if (bytes > 4096) throw new TidemarkError("TargetUnsupported", `an arena of ${bytes} bytes cannot be allocated`);
+    },
+  });
+  pool.allocate(1000, pool.tag("train.ts:21:3"));
+  expect(() => pool.allocate(8000)).toThrow(
+    /PoolExhausted: the pool: 8,000 bytes do not fit; an arena of 9024 bytes cannot be allocated; 1,000 are in live values[\s\S]*train\.ts:21:3/,
+  );
+  expect(pool.stats()).toMatchObject({ allocated: 1000, reserved: 1024, blocks: 1 });
+  expect(pool.address(pool.allocate(3000))).toBe(1024);
 });
 
 it("moves live blocks together before it refuses, where it can move bytes", () => {

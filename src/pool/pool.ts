@@ -12,6 +12,7 @@
  * Blocks belong to the generation in which they were allocated. Ending a generation frees them all at once, but those that were
  * carried out of it. The top never exceeds the limit: an allocation that does not fit is refused with a list of what is live.
  */
+import { TidemarkError } from "../base/errors.ts";
 import { badBytes, badHistory, limitOf, notInUse, requireOptions } from "./arguments.ts";
 import { FreeBlocks } from "./free-blocks.ts";
 import { wholeGranules } from "./granule.ts";
@@ -361,11 +362,8 @@ export class Pool {
     if (this.#usedTop + size > this.limitBytes && this.#fitsMoved(size)) this.closeGaps();
     const address = this.#usedTop;
     const top = address + size;
-    if (top > this.limitBytes) throw poolRefused(this, asked, this.tagText(tag));
-    if (top > this.#reservedSoFar) {
-      this.#reserve(top);
-      this.#reservedSoFar = top;
-    }
+    if (top > this.limitBytes) throw poolRefused(this, { bytes: asked, tag: this.tagText(tag) });
+    if (top > this.#reservedSoFar) this.#reserveUpTo(top, asked, tag);
     const isFree = address < this.#top;
     if (isFree) this.#free.remove(this.#last);
     const block = isFree ? this.#last : this.#newRow();
@@ -380,6 +378,16 @@ export class Pool {
     this.#top = top;
     if (top > this.#peakReserved) this.#peakReserved = top;
     return block;
+  }
+
+  #reserveUpTo(top: number, asked: number, tag: number): void {
+    try {
+      this.#reserve(top);
+    } catch (error) {
+      if (!(error instanceof TidemarkError)) throw error;
+      throw poolRefused(this, { bytes: asked, tag: this.tagText(tag), cause: error });
+    }
+    this.#reservedSoFar = top;
   }
 
   /** Joins free neighbours. */

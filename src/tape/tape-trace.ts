@@ -193,9 +193,13 @@ export class TapeTrace extends Trace {
     if (this.finished) throw ended(tensor, tensor.traced?.where);
     const value = this.lift(tensor);
     if (this.#lastRead?.value !== value) {
-      this.#evaluation.compute([this.log.numberOf(value)], false, (block) => {
-        this.#lastRead = { value, data: this.#engine.memory.read(block, value.type) };
-      });
+      try {
+        this.#evaluation.compute([this.log.numberOf(value)], false, (block) => {
+          this.#lastRead = { value, data: this.#engine.memory.read(block, value.type) };
+        });
+      } catch (error) {
+        throw withLocation(error, sourceLocation());
+      }
     }
     return this.#lastRead?.data ?? null;
   }
