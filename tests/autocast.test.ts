@@ -37,6 +37,65 @@ describe("types under autocast", () => {
     expect(typesOf(() => [matmul(wide, wide), matmul(x, w, { result: "f32" })])).toEqual(["f64", "f32"]);
   });
 
+  test("of states stay, branches and operands of attention meet, and what is changed in place keeps its own", () => {
+    const rows = matrix(12, 8).reshape([3, 4, 8]);
+    const rnn = (h: api.Tensor, row: api.Tensor): readonly [api.Tensor, api.Tensor] => {
+      const next = matmul(row, w).add(matmul(h, w)).tanh();
+      return [next, next];
+    };
+    const zero = matrix(4, 8, 0);
+    type Counted = readonly [api.Tensor, api.Tensor];
+    const fn = (): readonly api.Tensor[] => [
+      ...api.scan(rnn, zero, rows),
+      api.forLoop(2, matmul(x, w), (_, h) => layerNorm(h)),
+      api.whileLoop<Counted>(
+        ([i]) => i.less(2),
+        ([i, h]) => [i.add(1), matmul(h, w)],
+        [tensor(0, { dtype: "i32" }), zero],
+      )[1],
+      api.cond(
+        x.sum().less(0),
+        (v) => matmul(v, w),
+        (v) => v,
+        x,
+      ),
+      api.attention(matmul(x, w), x, layerNorm(x)),
+      api.associativeScan((a, b) => matmul(a, b), api.stack([w, w, w])),
+    ];
+    expect(typesOf(fn)).toEqual(["f32", "bf16", "bf16", "f32", "f32", "bf16", "f32"]);
+    expect(typesOf(fn, { products: "f16", stream: "f16" })[4]).toBe("f16");
+    const changed = compile(
+      autocast((v: api.Tensor): api.Tensor => {
+        const y = v.copy();
+        y.setAt(0, matmul(v, w).slice([1]));
+        return y.addInPlace(matmul(v, w));
+      }, bf16),
+    )(x);
+    expect(changed.dtype).toBe("f32");
+  });
+
+  test("of derivatives that a rule gives are those of what they belong to", () => {
+    const rule = api.customVjp((v: api.Tensor) => matmul(v, w), {
+      forward: (v) => [matmul(v, w), []],
+      backward: (_, ct) => [matmul(ct, w, { tb: true })],
+    });
+    const tangent = api.customJvp(
+      (v: api.Tensor) => layerNorm(v),
+      (_, [t]) => matmul(t, w),
+    );
+    const block = api.additiveCoupling(
+      (v: api.Tensor) => matmul(v, w).tanh(),
+      (v: api.Tensor) => layerNorm(v),
+    );
+    const loss = (v: api.Tensor): api.Tensor => {
+      const [a, b] = api.reversibleLoop(block, 2)([rule(v), tangent(v)]);
+      return a.add(b).square().mean();
+    };
+    const [slope, exact] = [grad(autocast(loss, bf16))(x), grad(loss)(x)];
+    expect(slope.dtype).toBe("f32");
+    expect(slope.sub(exact).norm().item()).toBeLessThan(0.02 * exact.norm().item());
+  });
+
   test("of options that there are not are refused", () => {
     const fn = (): api.Tensor => x;
     expect(() => autocast(fn, { products: "f8" as "f16" })).toThrow(/products is .*f8[\s\S]*"bf16"/);

@@ -10,14 +10,14 @@ import { Build } from "../ir/build.ts";
 import type { Graph } from "../ir/graph.ts";
 import { structuralKey } from "../ir/hash.ts";
 import type { AnyOp, Attrs, OpDef } from "../ir/op.ts";
-import { sameShape, tensorType } from "../ir/type.ts";
+import { sameShape, type TensorType, tensorType } from "../ir/type.ts";
 import type { DType } from "../kernel/dtype.ts";
 import { castTo } from "../ops/select.ts";
 import { sourceLocation } from "../trace/source-location.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive, type TracedGraph } from "../trace/trace.ts";
 import { agreed } from "../trace/weak.ts";
-import { autocastMode, isConverted, metType, typeFor } from "./autocast-mode.ts";
+import { autocastMode, isConverted, isPlaced, metType, typeFor } from "./autocast-mode.ts";
 import { runConcrete } from "./execute.ts";
 import { runInPool } from "./operation-pool.ts";
 
@@ -76,6 +76,10 @@ export function ownCopy(x: Tensor): Tensor {
 }
 
 const inType = (x: Tensor, dtype: DType): Tensor => at(applyAll(castTo(x.dtype, dtype), [x], { dtype }), 0);
+
+/** Under `autocast`, a tensor in the type that its place has. */
+export const placed = (x: Tensor, { dtype }: Pick<TensorType, "dtype">): Tensor =>
+  isPlaced(x, dtype) ? inType(x, dtype) : x;
 
 /** Inputs in the types that automatic casts give them. */
 function cast(op: AnyOp, inputs: readonly Tensor[]): readonly Tensor[] {

@@ -14,7 +14,7 @@ import type { AnyFunction } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { currentTrace } from "../trace/trace.ts";
 import { type Flat, flatten, flattenLike, type Tree, unflatten } from "../trace/tree.ts";
-import { applyGraph } from "./apply.ts";
+import { applyGraph, placed } from "./apply.ts";
 import { bind } from "./grad.ts";
 import { concat, stack } from "./join.ts";
 import { normalAxis } from "./operands.ts";
@@ -81,7 +81,8 @@ function lengthOf(
 function ofStacks({ def, leaves, paths }: Flat, fn: AnyFunction): (a: Elements, b: Elements) => Elements {
   const both = vmap(fn as (a: Tree, b: Tree) => Tree);
   return (a, b) => {
-    const made = flattenLike(def, both(unflatten(def, a) as Tree, unflatten(def, b) as Tree), "the combination");
+    const given = flattenLike(def, both(unflatten(def, a) as Tree, unflatten(def, b) as Tree), "the combination");
+    const made = given.map((x, i) => placed(x, at(leaves, i)));
     made.forEach((x, i) => {
       const wanted = tensorType(at(leaves, i).dtype, at(a, i).shape);
       if (sameType(tensorType(x.dtype, x.shape), wanted)) return;

@@ -7,6 +7,7 @@ import { type Shape, sameShape, shapeText, typeText } from "../ir/type.ts";
 import { isBool, isIndexType } from "../kernel/dtype.ts";
 import { fail } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
+import { isPlaced } from "./autocast-mode.ts";
 import { requireFloat } from "./operands.ts";
 
 /** q, k and v. */
@@ -88,7 +89,7 @@ export function attentionShape(all: Operands): AttentionShape {
 
 /** Checks that a mask fits the scores: it is repeated, they are not. */
 export function requireMask(mask: Tensor, { scores }: AttentionShape, q: Tensor): void {
-  if (!isBool(mask.dtype) && mask.dtype !== q.dtype) {
+  if (!isBool(mask.dtype) && mask.dtype !== q.dtype && !isPlaced(mask, q.dtype)) {
     fail(
       "DtypeMismatch",
       `attention: the mask is ${typeText(mask)}, the scores are ${q.dtype}`,

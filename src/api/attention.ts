@@ -7,7 +7,7 @@ import { attend } from "../ops/attend.ts";
 import { fail, type OptionKinds, requireOptions, requireTensor } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { asFunction, asPart } from "../trace/trace.ts";
-import { applyOp } from "./apply.ts";
+import { applyOp, placed } from "./apply.ts";
 import {
   type AttentionShape,
   attentionShape,
@@ -16,7 +16,7 @@ import {
   requireLength,
   requireMask,
 } from "./attention-shape.ts";
-import { isHalf } from "./autocast-mode.ts";
+import { autocastMode, isHalf } from "./autocast-mode.ts";
 import { arange } from "./create.ts";
 import { customJvp } from "./custom.ts";
 import { dropout as dropped } from "./dropout.ts";
@@ -217,6 +217,13 @@ function requireForm({ form, window }: AttentionOptions): void {
   fail("InvalidArgument", `attention: window is ${window}`, "give a whole number of keys, 1 or more");
 }
 
+/** Operands of one type; `autocast` converts what differs. */
+function inProducts(...all: Operands): Operands {
+  const mode = autocastMode();
+  if (!mode || all.every(({ dtype }) => dtype === all[0].dtype)) return all;
+  return all.map((x) => placed(x, { dtype: mode.products })) as unknown as Operands;
+}
+
 /**
  * softmax(q·kᵀ · scale) · v for q [..., queries, depth], k [..., keys, depth], v [..., keys, width]. Where q has a multiple of
  * the heads of k and v, [..., heads, positions, depth], neighbouring heads share keys and values; leading axes broadcast. A query
@@ -233,14 +240,15 @@ export function attention(q: Tensor, k: Tensor, v: Tensor, options: AttentionOpt
   for (const [what, x] of Object.entries({ q, k, v })) requireTensor("attention", what, x);
   requireForm(options);
   return asFunction("attention", () => {
-    const all = [q, k, v] as const;
+    const all = inProducts(q, k, v);
     const shape = attentionShape(all);
-    if (options.mask) requireMask(options.mask, shape, q);
+    if (options.mask) requireMask(options.mask, shape, all[0]);
     if (options.length) requireLength(options.length, shape);
     requireDropout(options);
     if (isStreamed(all, options, shape)) return streamed(all, options, shape);
-    const [keys, values] = sharesHeads(q, k) ? [k, v].map((x) => shared(x, at(q.shape, q.rank - 3))) : [k, v];
-    const scores = seenScores(q, keys as Tensor, options, shape);
+    const [queries, ...others] = all;
+    const [keys, values] = sharesHeads(q, k) ? others.map((x) => shared(x, at(q.shape, q.rank - 3))) : others;
+    const scores = seenScores(queries, keys as Tensor, options, shape);
     // With a causal mask alone every query sees the first key.
     const mayBeEmpty = [options.mask, options.window, options.length].some((option) => option !== undefined);
     return weightedMean(scores, values as Tensor, mayBeEmpty, options);

@@ -44,7 +44,7 @@ export function inMode<T>(wanted: AutocastMode, body: () => T): T {
 }
 
 /** Takes part in automatic casts: f64 does not. */
-const isCast = ({ dtype }: TensorType): boolean => isHalf(dtype) || dtype === FULL;
+const isCast = ({ dtype }: Pick<TensorType, "dtype">): boolean => isHalf(dtype) || dtype === FULL;
 
 /** The type that f32 and halves which meet should have; null if all have one. */
 export function metType(inputs: readonly TensorType[], { stream }: AutocastMode): DType | null {
@@ -73,4 +73,9 @@ export function typeFor(op: AnyOp, inputs: readonly TensorType[], current: Autoc
 }
 
 /** Whether an input of an operation is converted to that type. */
-export const isConverted = (input: TensorType, type: DType): boolean => isCast(input) && input.dtype !== type;
+export const isConverted = (input: Pick<TensorType, "dtype">, type: DType): boolean =>
+  isCast(input) && input.dtype !== type;
+
+/** Whether a tensor is converted to the type that its place has: a loop's state, what a branch returns, a cotangent. */
+export const isPlaced = (tensor: Pick<TensorType, "dtype">, type: DType): boolean =>
+  autocastMode() !== null && isCast({ dtype: type }) && isConverted(tensor, type);

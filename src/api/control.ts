@@ -33,10 +33,12 @@ import {
   traceGraph,
 } from "../trace/trace.ts";
 import { type Flat, flatten, flattenLike, type Tree, type TreeDef, treeKey, unflatten } from "../trace/tree.ts";
-import { applyGraph, ownCopy } from "./apply.ts";
+import { applyGraph, ownCopy, placed } from "./apply.ts";
+import { isPlaced } from "./autocast-mode.ts";
 import { concreteOf } from "./concrete.ts";
 import { add, less, sub } from "./elementwise.ts";
 import { installLoops } from "./host.ts";
+import { inMetTypes } from "./met-types.ts";
 import { slice } from "./shape.ts";
 
 const INDEX_PARAM: TraceParam = { type: INDEX, name: "i" };
@@ -73,7 +75,8 @@ const mismatch = (got: Tensor, wanted: TensorType): ErrorCode =>
 
 /** The leaves of a state that a body returned, which must be of the structure and the types of the first one. */
 function sameState(name: string, state: Flat, made: unknown): readonly Tensor[] {
-  const leaves = flattenLike(state.def, flattenedNumbers(made), "the returned state");
+  const given = flattenLike(state.def, flattenedNumbers(made), "the returned state");
+  const leaves = given.map((leaf, i) => placed(leaf, at(state.leaves, i)));
   leaves.forEach((leaf, i) => {
     const wanted = tensorTypeOf(at(state.leaves, i));
     if (sameType(tensorTypeOf(leaf), wanted)) return;
@@ -396,7 +399,8 @@ function requireAgreement(name: string, [a, b]: readonly [string, string], first
   }
   other.leaves.forEach((leaf, i) => {
     const wanted = tensorTypeOf(at(first.leaves, i));
-    if (sameType(tensorTypeOf(leaf), wanted)) return;
+    const got = isPlaced(leaf, wanted.dtype) ? wanted.dtype : leaf.dtype;
+    if (sameType({ ...tensorTypeOf(leaf), dtype: got }, wanted)) return;
     const path = at(first.paths, i);
     const summary = `${name}: ${a} returns ${typeText(wanted)} for ${path}, ${b} ${typeText(leaf)}`;
     fail(mismatch(leaf, wanted), summary, "all branches must return the same types: cast or reshape one of them");
@@ -420,7 +424,7 @@ function branchOn<Args extends readonly Tree[], R extends Tree>(
       return made.leaves;
     }),
   );
-  const { regions, captured } = closed(traced);
+  const { regions, captured } = closed(inMetTypes(traced));
   const results = applyRegions(switchOp, [index, ...flat.leaves, ...captured], {}, regions);
   return unflatten((first as unknown as Flat).def as TreeDef, results) as R;
 }

@@ -17,6 +17,7 @@ import { type AnyFunction, traceFlat } from "../trace/function.ts";
 import { type Tensor, tensorTypeOf } from "../trace/tensor.ts";
 import { currentTrace, type TracedGraph, traceGraph } from "../trace/trace.ts";
 import { flattenLike, leafCount, type Tree, type TreeDef, treeKey, unflatten } from "../trace/tree.ts";
+import { placed } from "./apply.ts";
 import { type Bound, bind } from "./grad.ts";
 import { fullOf } from "./operands.ts";
 
@@ -69,12 +70,18 @@ function integerPaths({ traced }: Bound): ReadonlySet<string> {
   return new Set(traced.leaves.filter((leaf) => !isFloatType(leaf.type)).map((leaf) => leaf.path));
 }
 
-/** Checks derivatives given by a rule against what they belong to. */
-function requireTypes(name: string, what: string, made: readonly Tensor[], wanted: readonly TensorType[]): void {
-  made.forEach((tensor, i) => {
+/** Derivatives given by a rule, checked against what they belong to. */
+function inTypes(
+  name: string,
+  what: string,
+  made: readonly Tensor[],
+  wanted: readonly TensorType[],
+): readonly Tensor[] {
+  return made.map((given, i) => {
     const type = at(wanted, i);
-    if (sameType(tensorType(tensor.dtype, tensor.shape), type)) return;
-    fail(
+    const tensor = placed(given, type);
+    if (sameType(tensorType(tensor.dtype, tensor.shape), type)) return tensor;
+    return fail(
       "ShapeMismatch",
       `${name}: the rule gave the ${what} ${typeText(tensor)} for ${typeText(type)}`,
       "both must have the same type",
@@ -118,8 +125,7 @@ function traceBackward(
     const made = backward(unflatten(savedTree, tensors.slice(0, saved.length)) as never, cotangent as never);
     const list = Array.isArray(made) ? (made as readonly unknown[]) : [];
     const flat = argTrees.flatMap((tree, n) => flattenLike(tree, list[n], `cotangents[${n}]`, skip));
-    requireTypes(maker, "cotangent", flat, leaves.map((leaf) => leaf.type).filter(isFloatType));
-    return flat;
+    return inTypes(maker, "cotangent", flat, leaves.map((leaf) => leaf.type).filter(isFloatType));
   });
 }
 
@@ -230,8 +236,7 @@ function traceTangent(bound: Bound, rule: (primals: never, tangents: never) => u
     const made = rule(trees(primals) as never, trees(tangents) as never);
     const results = typesOf(graph.results);
     const all = flattenLike(resultTree, made, "tangent").filter((_, i) => isFloatType(at(results, i)));
-    requireTypes("customJvp", "tangent", all, results.filter(isFloatType));
-    return all;
+    return inTypes("customJvp", "tangent", all, results.filter(isFloatType));
   });
 }
 

@@ -8,7 +8,7 @@ import { fail, requireArray, requireFunction } from "../trace/arguments.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { flattenLike, type Tree, unflatten } from "../trace/tree.ts";
-import { applyGraph } from "./apply.ts";
+import { applyGraph, placed } from "./apply.ts";
 import { activeParams, bind, grad } from "./grad.ts";
 import { fullOf } from "./operands.ts";
 
@@ -21,7 +21,7 @@ export function floatsBeside(
 ): readonly Tensor[] {
   return beside.flatMap((x, i) => {
     if (!isFloat(x.dtype)) return [];
-    const t = at(given, i);
+    const t = placed(at(given, i), x);
     if (t.dtype === x.dtype && sameShape(t.shape, x.shape)) return [t];
     return fail(
       "ShapeMismatch",

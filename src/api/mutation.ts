@@ -13,7 +13,7 @@ import { describe, fail } from "../trace/arguments.ts";
 import { isRepeated, rootOf } from "../trace/cell.ts";
 import { numberOf, Tensor } from "../trace/tensor.ts";
 import { currentTrace, requireActive, type Trace } from "../trace/trace.ts";
-import { ownCopy } from "./apply.ts";
+import { ownCopy, placed } from "./apply.ts";
 import { div, greaterEqual, less, logicalAnd, maximum, mul, neg, where } from "./elementwise.ts";
 import { dynamicSlice, dynamicUpdate, scatterAdd, take } from "./indexing.ts";
 import { broadcastToShape, constantOf, fromRows, isRows, type TensorLike } from "./operands.ts";
@@ -66,9 +66,10 @@ function writable(name: string, x: Tensor): Trace {
 }
 
 /** A value as a tensor of an element type and shape. */
-function valueFor(name: string, x: Tensor, shape: Shape, value: TensorLike): Tensor {
-  if (isRows(value)) return valueFor(name, x, shape, fromRows(value, x.dtype));
-  if (!(value instanceof Tensor) || numberOf(value)) return constantOf(name, value, x.dtype, shape);
+function valueFor(name: string, x: Tensor, shape: Shape, given: TensorLike): Tensor {
+  if (isRows(given)) return valueFor(name, x, shape, fromRows(given, x.dtype));
+  if (!(given instanceof Tensor) || numberOf(given)) return constantOf(name, given, x.dtype, shape);
+  const value = placed(given, x);
   const wanted = typeText(tensorType(x.dtype, shape));
   if (value.dtype !== x.dtype) {
     const help = `a tensor keeps its element type: cast(value, "${x.dtype}")`;
