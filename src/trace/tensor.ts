@@ -179,7 +179,7 @@ export class Tensor {
   #text(): string {
     const data = this.#read("toString()");
     const [read, { shown, compute }] = [elementReader(this.dtype), rowOf(this.dtype)];
-    const textOf = (element: number): string => (isBig(compute) ? `${element}` : JSON.stringify(shown(read(element))));
+    const textOf = (element: number): string => `${isBig(compute) ? element : shown(read(element))}`;
     let next = 0;
     const nested = (axis: number): string => {
       const extent = this.shape[axis];

@@ -212,6 +212,8 @@ describe("tensors", () => {
   test("read as numbers and text when they are concrete", () => {
     expect(Number(tensor([[3]]))).toBe(3);
     expect(`${tensor([[1, 2]])}`).toBe("Tensor(f32[1,2] [[1, 2]])");
+    expect(`${tensor([1, Number.NaN, Number.NEGATIVE_INFINITY])}`).toBe("Tensor(f32[3] [1, NaN, -Infinity])");
+    expect(`${tensor([true, false])}`).toBe("Tensor(bool[2] [true, false])");
     expect(`${tensor(new Float32Array(100))}`).toBe("Tensor(f32[100])");
   });
 });
