@@ -66,12 +66,14 @@ describe("state of optimizers", () => {
     const head = "| optimizer | bytes an element | of 256 × 256 |\n| --- | --- | --- |";
     const clipped = optim.adamw({ clip: optim.clipByGlobalNorm(1) });
     const kib = (bytes: number): string => `${Math.round(bytes / 1024)} KiB`;
+    const scaled = optim.dynamicLossScale(optim.adamw()) as optim.Optimizer;
     const [plain, all] = [planned(optim.adamw()), planned(clipped)];
     const least = planned(clipped, "min");
     const held = [
       ["`adamw()`", plain],
       ["`adamw({ clip: clipByGlobalNorm(1) })`", all],
       ['the same with `memory: "min"`', least],
+      ["`dynamicLossScale(adamw())`", planned(scaled)],
     ] as const;
     const cost = held.map(
       ([name, info]) =>

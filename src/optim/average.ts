@@ -1,7 +1,9 @@
 /** @file Around optimizers: averages of weights, and gradients of a batch that is computed in parts. */
 
+import { FULL, isHalf } from "../api/autocast-mode.ts";
 import { scan } from "../api/control.ts";
 import { add, mul } from "../api/elementwise.ts";
+import { inTypeOf, wide } from "../api/full-precision.ts";
 import { valueAndGrad } from "../api/grad.ts";
 import { fullOf } from "../api/operands.ts";
 import { reshape } from "../api/shape.ts";
@@ -40,12 +42,13 @@ export function ema(optimizer: Optimizer, decay = 0.999): Optimizer {
   return {
     init: (params) => {
       const state = optimizer.init(params);
-      return { ...state, slots: { ...state.slots, average: mapped([params], (param) => mul(param, 1)) } };
+      const average = mapped([params], (param) => mul(wide(param), 1));
+      return { ...state, slots: { ...state.slots, average } };
     },
     update: (state, grads) => {
       const { average, ...slots } = state.slots;
       const next = optimizer.update({ ...state, slots }, grads);
-      const blend = (param: Tensor, past: Tensor): Tensor => add(mul(past, decay), mul(param, 1 - decay));
+      const blend = (param: Tensor, past: Tensor): Tensor => add(mul(past, decay), mul(wide(param), 1 - decay));
       const after = inPhase("update", () => mapped([next.params, average as typeof next.params], blend));
       return { ...next, slots: { ...next.slots, average: after } };
     },
@@ -87,18 +90,20 @@ export function accumulate<P extends Tree>(
   return (params, ...batch) => {
     const { leaves, def } = flatten(params, "params");
     const rows = batch.map((x, i) => inParts(x, parts, i));
-    const zero = fullOf(at(leaves, 0).dtype, [], 0);
-    const zeros = leaves.map((leaf) => fullOf(leaf.dtype, leaf.shape, 0));
+    const types = leaves.map(({ dtype }) => (isHalf(dtype) ? FULL : dtype));
+    const zero = fullOf(at(types, 0), [], 0);
+    const zeros = leaves.map((leaf, i) => fullOf(at(types, i), leaf.shape, 0));
     const [sums] = scan(
       (sum: readonly Tensor[], part: readonly Tensor[]) => {
         const [loss, grads] = valueAndGrad(lossOf as (params: Tree, ...batch: Tensor[]) => Tensor)(params, ...part);
         const own = [loss, ...flattenLike(def, grads as Tree, "grads")];
-        return [sum.map((total, i) => add(total, at(own, i))), {}];
+        return [sum.map((total, i) => add(total, wide(at(own, i)))), {}];
       },
       [zero, ...zeros],
       rows,
     );
     const [loss, ...means] = sums.map((sum) => mul(sum, 1 / parts));
-    return [loss as Tensor, unflatten(def, means) as P];
+    const grads = means.map((mean, i) => inTypeOf(mean, at(leaves, i)));
+    return [loss as Tensor, unflatten(def, grads) as P];
   };
 }

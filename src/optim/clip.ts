@@ -1,5 +1,6 @@
 /** @file Functions from gradients to gradients, applied before an optimizer uses them. */
 import { add, cast, clamp, div, minimum, mul, sqrt, square } from "../api/elementwise.ts";
+import { inTypeOf, wide } from "../api/full-precision.ts";
 import { sum } from "../api/reduce.ts";
 import { widestFloat } from "../kernel/dtype.ts";
 import { describe, fail, requireFunction } from "../trace/arguments.ts";
@@ -25,7 +26,7 @@ function requirePositive(name: string, limit: number): void {
  * console.log(globalNorm({ w: tensor([3]), b: tensor([4]) }).item()); // → 5
  */
 export function globalNorm(grads: Tree): Tensor {
-  const { leaves } = flatten(grads, "grads");
+  const leaves = flatten(grads, "grads").leaves.map(wide);
   const dtype = widestFloat(leaves.map((leaf) => leaf.dtype));
   const squares = leaves.map((leaf) => cast(sum(square(leaf)), dtype));
   return squares.length === 0 ? tensor(0) : sqrt(squares.reduce((total, part) => add(total, part)));
@@ -46,7 +47,7 @@ export function clipByGlobalNorm(limit: number): GradientTransform {
     const scale = minimum(div(limit, add(globalNorm(grads), 1e-6)), 1);
     return unflatten(
       def,
-      leaves.map((leaf) => mul(leaf, cast(scale, leaf.dtype))),
+      leaves.map((leaf) => inTypeOf(mul(wide(leaf), cast(scale, wide(leaf).dtype)), leaf)),
     ) as P;
   };
 }

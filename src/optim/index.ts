@@ -11,6 +11,7 @@ export { type GaloreOptions, galore } from "./galore.ts";
 export { lamb } from "./lamb.ts";
 export { type LbfgsOptions, lbfgs } from "./lbfgs.ts";
 export { type LionOptions, lion } from "./lion.ts";
+export { dynamicLossScale, type LossScaleOptions, type ScaledOptimizer, type ScaledState } from "./loss-scale.ts";
 export type { DecayOptions, LazyOptions, Optimizer, OptimizerOptions, OptimizerState } from "./optimizer.ts";
 export { type RmspropOptions, rmsprop } from "./rmsprop.ts";
 export {

@@ -1,6 +1,6 @@
 /** @file Optimizers beyond their numbers: the state they carry, where their nodes are, what they refuse. */
 import { describe, expect, it } from "vitest";
-import { compile, grad, plan, random, spec, type Tensor, tensor, valueAndGrad } from "../api/index.ts";
+import { compile, grad, plan, random, spec, type Tensor, tensor, tree, valueAndGrad } from "../api/index.ts";
 import { traceFunction } from "../trace/function.ts";
 import { flatten, treeKey } from "../trace/tree.ts";
 import * as optim from "./index.ts";
@@ -39,7 +39,7 @@ const OPTIMIZERS: readonly [string, optim.Optimizer][] = [
   ["an average", optim.ema(optim.adam({ lr: 0.1 }), 0.9)],
 ];
 
-describe.each(OPTIMIZERS)("%s", (_, optimizer) => {
+describe.each(OPTIMIZERS)("%s", (name, optimizer) => {
   it("keeps the structure and the types of its state", () => {
     const before = optimizer.init(params);
     const after = optimizer.update(before, grad(loss)(params, x, y));
@@ -47,6 +47,22 @@ describe.each(OPTIMIZERS)("%s", (_, optimizer) => {
     expect(treeKey(b.def)).toBe(treeKey(a.def));
     expect(b.paths).toEqual(a.paths);
     expect(b.leaves.map((leaf) => [leaf.dtype, leaf.shape])).toEqual(a.leaves.map((leaf) => [leaf.dtype, leaf.shape]));
+  });
+
+  it.skipIf(name === "lbfgs")("updates parameters of 16 bits in f32, in which it keeps their moments", () => {
+    const trained = (dtype: "f32" | "f16") => {
+      const own = tree.map((leaf) => leaf.cast(dtype), params);
+      const step = compile((state: optim.OptimizerState<typeof params>, input: Tensor, target: Tensor) =>
+        optimizer.update(state, grad(loss)(state.params, input, target)),
+      );
+      let state = optimizer.init(own);
+      for (let i = 0; i < 12; i++) state = step(state, x.cast(dtype), y.cast(dtype));
+      return state;
+    };
+    const [half, full] = [trained("f16"), trained("f32")];
+    expect(flatten(half.params, "params").leaves.every(({ dtype }) => dtype === "f16")).toBe(true);
+    expect(flatten(half.slots, "slots").leaves.some(({ dtype }) => dtype === "f16")).toBe(false);
+    expect(distance(half.params, full.params)).toBeLessThan(0.02);
   });
 
   it("trains in a compiled step that is given its state to keep", () => {

@@ -7,6 +7,7 @@
  * so a compiled training step with a donated state updates every leaf in place. Each rule, in its own file, updates one
  * parameter; tree traversal, the learning rate and clipping are here.
  */
+import { FULL, isHalf } from "../api/autocast-mode.ts";
 import { add, cast, mul, sub } from "../api/elementwise.ts";
 import { fullOf } from "../api/operands.ts";
 import { at } from "../base/invariant.ts";
@@ -170,7 +171,7 @@ function requireFloats(name: string, { leaves, paths }: Flat): void {
     if (isFloat(leaf.dtype)) return;
     fail(
       "DtypeMismatch",
-      `${name}: ${paths[i]} is ${typeText(leaf)}, and only f32 and f64 can be trained`,
+      `${name}: ${paths[i]} is ${typeText(leaf)}, and only floats can be trained`,
       "keep what is not trained outside of the parameters",
     );
   });
@@ -214,6 +215,15 @@ function updatedRows<C>({ name, rows: rule }: Rule<C>, leaf: Leaf, scalars: () =
   return { param: next.param.tensor, slots: Object.fromEntries(slots) };
 }
 
+/** Parameters of bf16 and f16 are updated in f32, in which their slots are, and then rounded. */
+function updatedHalf<C>(rule: Rule<C>, { path, param, grad, slots }: Leaf, scalars: C): UpdatedLeaf {
+  if (rule.rows?.lazy?.(path) === true) {
+    fail("DtypeMismatch", `${rule.name}: ${path} is lazy and of ${param.dtype}`, "keep the table in f32");
+  }
+  const updated = rule.update({ path, param: cast(param, FULL), grad: cast(grad, FULL), slots }, scalars);
+  return { ...updated, param: cast(updated.param, param.dtype) };
+}
+
 /** A rate for parameters of an element type; a number takes the type of its operand. */
 function rateIn(rate: Tensor | number, dtype: DType): Tensor | number {
   return typeof rate === "number" ? rate : (numberOf(rate)?.as(dtype) ?? cast(rate, dtype));
@@ -247,6 +257,7 @@ export function optimizer<C>(rule: Rule<C>, lr: LearningRate, { clip, trains }: 
       requireMatch(rule.name, path, param, grad);
       const leafSlots = Object.fromEntries(slotNames.map((slot, s) => [slot, at(at(slots, s), i)]));
       if (trains?.(path) === false) return { param, slots: leafSlots };
+      if (isHalf(param.dtype)) return updatedHalf(rule, { path, param, grad, slots: leafSlots }, scalars(FULL));
       const leaf: Leaf = { path, param, grad, slots: leafSlots };
       return updatedRows(rule, leaf, () => scalars(param.dtype)) ?? rule.update(leaf, scalars(param.dtype));
     });
@@ -264,7 +275,7 @@ export function optimizer<C>(rule: Rule<C>, lr: LearningRate, { clip, trains }: 
       const flat = flatten(params, "params");
       requireFloats(rule.name, flat);
       const slotOf = (slot: string, leaf: Tensor, i: number, value: number): Tensor => {
-        const own = tensorType(leaf.dtype, leaf.shape);
+        const own = tensorType(isHalf(leaf.dtype) ? FULL : leaf.dtype, leaf.shape);
         const path = at(flat.paths, i);
         const { dtype, shape } = rule.slotType?.(slot, own, path) ?? own;
         return fullOf(dtype, trains?.(path) === false ? [0] : shape, value);
