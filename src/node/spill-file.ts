@@ -150,7 +150,8 @@ export function measureFolder(folder: string): number {
     measured.set(path, rounded);
     return rounded;
   } catch (error) {
-    throw spillError(path, `cannot be written (${codeOf(error)})`);
+    const summary = `cannot be measured: of ${grouped(MEASURED_BYTES)} bytes not all could be written (${codeOf(error)})`;
+    throw spillError(path, summary, 'give spill a bandwidth, { bandwidth: "1GB/s" }, or a folder with more room');
   } finally {
     closeBoth(descriptors);
   }
