@@ -19,6 +19,7 @@ export type ErrorCode =
   | "Disposed"
   | "NotReady"
   | "DeviceLost"
+  | "DeviceFailed"
   | "Aborted"
   | "NotANumber"
   | "ParseError"

@@ -3,6 +3,7 @@
  * memory that the arena is in; in other memory spaces, from the start of the space.
  */
 import { TidemarkError } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
 import type { Graph, Node } from "../ir/graph.ts";
 import type { Kernel } from "../kernel/loops.ts";
 import type { Plan } from "../plan/problem.ts";
@@ -105,4 +106,15 @@ export interface PlacedProgram {
   readonly results: readonly number[];
   /** Time spent on passes, kernels and the plan. */
   readonly planMs: number;
+}
+
+/** For messages, where steps are: the number in the plan, and the user's line. */
+export function stepPlaces({ kernels, kernelNodes, plan }: PlacedProgram): ReadonlyMap<PlacedStep, string> {
+  const numbers = new Map(plan.program.steps.map(({ node }, i) => [node, i]));
+  return new Map(
+    kernels.map((step, i) => {
+      const node = at(kernelNodes, i);
+      return [step, `step ${numbers.get(node)}${node.where === undefined ? "" : ` at ${node.where}`}`];
+    }),
+  );
 }

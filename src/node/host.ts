@@ -8,11 +8,13 @@ import { budgetPlanner } from "../compiler/assemble.ts";
 import { loopSupport } from "../compiler/loops.ts";
 import { overlappedPlan } from "../compiler/overlap.ts";
 import { spilledPlans } from "../compiler/spill.ts";
+import { Devices } from "../runtime/devices.ts";
 import { awaitedTargets } from "../runtime/host.ts";
 import { WebgpuTargets } from "../runtime/webgpu/targets.ts";
 import { WorkerPool } from "../runtime/workers.ts";
 import { cudaNamed } from "./cuda/public.ts";
 import { findSolver } from "./highs.ts";
+import { nodeThreads } from "./module-threads.ts";
 import { nativeTarget } from "./native/target.ts";
 import { withProcess } from "./plan-in-process.ts";
 import { systemPlanStore } from "./plan-store.ts";
@@ -21,6 +23,7 @@ import { nodeGpu } from "./webgpu.ts";
 import { nodeTask, nodeWorkers } from "./workers.ts";
 
 const workers = new WorkerPool(() => nodeWorkers);
+const devices = new Devices(() => nodeThreads);
 const awaited = awaitedTargets(new WebgpuTargets(nodeGpu));
 
 /** The one of this process. */
@@ -29,8 +32,9 @@ export const nodeHost: Host = {
   ...awaited,
   targets: { ...awaited.targets, native: nativeTarget, cuda: cudaNamed },
   workers,
+  devices,
   startTask: nodeTask,
-  settleSpill: (request) => spilled(request, workers),
+  settleSpill: (request) => spilled(request, { workers, devices }),
   spilledPlans,
   overlappedPlan,
   planStore: withProcess(systemPlanStore()),

@@ -79,7 +79,7 @@ class Copies implements FileCopies {
 }
 
 /** WebAssembly with a file of Node's. */
-export const wasmWithNodeFile = (request: Pick<WasmRequest, "threads" | "workers">): Target =>
+export const wasmWithNodeFile = (request: Pick<WasmRequest, "threads" | "workers" | "devices">): Target =>
   wasmWithFile(
     {
       memory: "shared",

@@ -18,6 +18,8 @@ export {
 } from "./collectives.ts";
 export { type DataParallel, type DataParallelOptions, dataParallel, type ParallelState } from "./data-parallel.ts";
 export { type Mesh, type MeshAxes, mesh, type Over, type Spec } from "./mesh.ts";
+export { type Device, onDevice } from "./on-device.ts";
+export { type DeviceModule, type RunDevicesOptions, runDevices } from "./run-devices.ts";
 export { type ShardOptions, shard } from "./shard.ts";
 export {
   columnLinear,

@@ -230,7 +230,9 @@ describe("what is refused", () => {
       "all_reduce over data in a loop or branch that is decided by a value that varies over data",
     );
     expect(() => allReduce(tensor([1]), D)).toThrow("there is no mesh here");
-    expect(refusal((x) => allReduce(x, D), ["data"], [])).toContain("connects devices, wasm cannot");
+    expect(refusal((x) => allReduce(x, D), ["data"], [])).toContain(
+      "on the mesh data=3, needs 3 devices, and this thread is none of them\n  all_reduce step 0 at shard.test.ts",
+    );
   });
 
   it("runs everywhere on a mesh of one device", () => {

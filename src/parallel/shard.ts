@@ -115,7 +115,8 @@ export function shard<Args extends readonly Tree[] = [Tensor], R extends Tree = 
       return unmarked(fn(...(own as unknown as Args)), out) as R;
     });
   }
-  return onDevice;
+  // messages and plans name programs after functions
+  return Object.defineProperty(onDevice, "name", { value: fn.name || "onDevice" });
 }
 
 /** Outside of programs: as a program of its own. */

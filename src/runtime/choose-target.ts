@@ -23,7 +23,7 @@ export type TargetName = (typeof TARGET_NAMES)[number];
 export const DEFAULT_TARGET: TargetName = OWN_TARGETS[0];
 
 /** What targets need of the host. */
-export type TargetHost = Pick<RuntimeHost, "targets" | "workers">;
+export type TargetHost = Pick<RuntimeHost, "targets" | "workers" | "devices">;
 
 /** Predicted milliseconds of a program on a target. */
 export type TimeOn = (description: TargetDescription) => number;
@@ -46,11 +46,14 @@ export interface NamedTarget extends ChosenTarget {
 }
 
 /** One thread where there are no workers: a page that may not share memory runs the same program, with the same bits. */
-function wasm({ threads = 1 }: TargetRequest, { workers }: TargetHost): NamedTarget {
+function wasm({ threads = 1 }: TargetRequest, { workers, devices }: TargetHost): NamedTarget {
   if (!detectFeatures().simd) throw new TidemarkError("TargetUnsupported", "this engine has no 128-bit vectors");
   const missing = threads === 1 ? null : workers.missing;
-  if (missing !== null) return { name: "wasm", target: wasmTarget(), note: `one thread, not ${threads}: ${missing}` };
-  return { name: "wasm", target: wasmTarget(undefined, { threads, workers }), note: null };
+  if (missing !== null) {
+    const note = `one thread, not ${threads}: ${missing}`;
+    return { name: "wasm", target: wasmTarget(undefined, { devices }), note };
+  }
+  return { name: "wasm", target: wasmTarget(undefined, { threads, workers, devices }), note: null };
 }
 
 /** A target of the host, or one line that says why there is none. */

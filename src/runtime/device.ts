@@ -9,6 +9,7 @@
 import type { PlainBytes } from "../base/bytes.ts";
 import { grouped, TidemarkError } from "../base/errors.ts";
 import type { PlacedProgram } from "../codegen/placed.ts";
+import type { Exchange } from "../codegen/wasm/exchange.ts";
 import type { TargetDescription } from "../target/description.ts";
 
 /**
@@ -103,6 +104,8 @@ export interface ProgramCode {
   readonly pages: number;
   /** Whether there are calls that threads share. */
   readonly isShared: boolean;
+  /** On WebAssembly: what is exchanged with other devices, by number; elsewhere the code says it. */
+  readonly exchanges?: readonly Exchange[];
 }
 
 /** Where programs run: WebAssembly, native code, a GPU. */

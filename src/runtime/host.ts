@@ -4,7 +4,9 @@
  */
 import type { HostTargetName } from "./choose-target.ts";
 import type { TargetProvider } from "./device.ts";
+import { Devices } from "./devices.ts";
 import { EngineHeap } from "./engine-heap.ts";
+import { pageThreads } from "./page-threads.ts";
 import { pageTask, type TaskStarter } from "./task-worker.ts";
 import { pageGpu, WebgpuTargets } from "./webgpu/targets.ts";
 import { pageWorkers, WorkerPool } from "./workers.ts";
@@ -15,6 +17,8 @@ export interface RuntimeHost {
   /** Gets the target `webgpu`, which has to be waited for. */
   readonly webgpu: WebgpuTargets;
   readonly workers: WorkerPool;
+  /** The others that run a program with this thread, if it is one of several devices. */
+  readonly devices: Devices;
   /** Workers that plan and generate code beside the thread that runs. */
   readonly startTask: TaskStarter;
   /** Kept small while programs are made. */
@@ -25,6 +29,7 @@ export interface RuntimeHost {
 export const plainRuntime = (): RuntimeHost => ({
   ...awaitedTargets(new WebgpuTargets(pageGpu)),
   workers: new WorkerPool(pageWorkers),
+  devices: new Devices(pageThreads),
   startTask: pageTask,
   heap: new EngineHeap(),
 });

@@ -3,7 +3,7 @@
  * worker may do it (api/compile-worker.ts).
  */
 import type { WinogradUse } from "../codegen/cpu/winograd-choice.ts";
-import type { PlacedProgram } from "../codegen/placed.ts";
+import { type PlacedProgram, type PlacedStep, stepPlaces } from "../codegen/placed.ts";
 import { MOST_PAGES } from "../codegen/wasm/encoder.ts";
 import { emitProgram, pagesOf, type WasmModule } from "../codegen/wasm/program.ts";
 import { teamBytes } from "../codegen/wasm/team.ts";
@@ -23,6 +23,15 @@ export interface WasmCodeOptions {
   readonly sharesMemory: boolean;
 }
 
+/** Where steps are; found when it is first asked for, which programs of one device never do. */
+export function placesIn(placed: PlacedProgram): (step: PlacedStep) => string {
+  let places: ReadonlyMap<PlacedStep, string> | undefined;
+  return (step) => {
+    places ??= stepPlaces(placed);
+    return places.get(step) ?? "";
+  };
+}
+
 export function wasmCode(placed: PlacedProgram, options: WasmCodeOptions): WasmModule {
   const { fma, threads, winograd: use = "paying", shareFrom, stepwise, sharesMemory } = options;
   const height = placed.base + placed.plan.height;
@@ -33,7 +42,8 @@ export function wasmCode(placed: PlacedProgram, options: WasmCodeOptions): WasmM
   const emit = (threads: number, from: number | undefined): WasmModule => {
     const shared = from === undefined ? {} : { shareFrom: from };
     const winograd = use ?? undefined;
-    return emitProgram(placed.kernels, placed.copies, height, { fma, winograd, stepwise, threads, ...shared });
+    const options = { fma, winograd, stepwise, threads, placeOf: placesIn(placed), ...shared };
+    return emitProgram(placed.kernels, placed.copies, height, options);
   };
   if (threads === 1) return emit(1, undefined);
   // Step by step the caller is alone.

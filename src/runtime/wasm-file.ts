@@ -10,8 +10,9 @@ import { detectFeatures } from "../codegen/wasm/features.ts";
 import { emitProgram, pagesOf, stepGroups } from "../codegen/wasm/program.ts";
 import { teamBytes } from "../codegen/wasm/team.ts";
 import type { DeviceMemory, LoadOptions, Machine, Target } from "./device.ts";
+import { placesIn } from "./wasm-code.ts";
 import { instanceOf, moduleFrom } from "./wasm-module.ts";
-import { type Sharing, sharingOf, type WasmMemory, type WasmRequest, wasmTarget } from "./wasm-target.ts";
+import { importsOf, type Sharing, sharingOf, type WasmMemory, type WasmRequest, wasmTarget } from "./wasm-target.ts";
 
 /** The copies of a program. */
 export interface FileCopies {
@@ -69,7 +70,7 @@ function load<M extends WasmMemory>(
   placed: PlacedProgram,
   { stepwise, spill, memory }: LoadOptions,
   support: FileSupport<M>,
-  { fma, threads = 1, ...request }: FileRequest,
+  { fma, threads = 1, devices, ...request }: FileRequest,
 ): Machine {
   const { kernels, copies: finalCopies, plan, base } = placed;
   const height = base + plan.height;
@@ -82,11 +83,13 @@ function load<M extends WasmMemory>(
     stepwise,
     inParts: support.memory,
     threads,
+    placeOf: placesIn(placed),
     // step by step the caller is alone
     ...(stepwise ? { shareFrom: Number.POSITIVE_INFINITY } : {}),
   });
   const module = moduleFrom(code.bytes);
-  const { exports } = instanceOf(module, { memory: arena.memory, check: () => arena.team?.check() });
+  const { env, enter } = importsOf(arena, { ...code, name: plan.program.name }, devices);
+  const { exports } = instanceOf(module, env);
   const transfers = kernels.filter(isTransfer);
   const needed = { transfers, fileBytes: plan.others[0]?.height ?? 0, spill };
   const copies = transfers.length === 0 ? null : support.copies(arena, needed);
@@ -98,6 +101,7 @@ function load<M extends WasmMemory>(
     kernelFunctions: code.functions,
     memory: arena,
     run() {
+      enter();
       if (team && code.isShared) team.run({ module, memory: arena.memory }, inTurn);
       else inTurn();
       copies?.check();
@@ -125,7 +129,7 @@ function load<M extends WasmMemory>(
 const wordsOf = (threads: number): number => (threads > 1 ? teamBytes(threads) : 0);
 
 /** How programs are computed; default: on one thread, with fused multiply-add where the engine has it. */
-export type FileRequest = Pick<WasmRequest, "threads" | "workers"> & { readonly fma: boolean };
+export type FileRequest = Pick<WasmRequest, "threads" | "workers" | "devices"> & { readonly fma: boolean };
 
 /** WebAssembly whose programs have files. */
 export function wasmWithFile<M extends WasmMemory>(

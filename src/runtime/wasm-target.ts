@@ -8,9 +8,18 @@ import type { PlacedProgram } from "../codegen/placed.ts";
 import { LARGEST_ARENA_BYTES, wasmDescription } from "../codegen/wasm/description.ts";
 import { MOST_PAGES } from "../codegen/wasm/encoder.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
-import { PAGE, pagesOf, type WasmModule } from "../codegen/wasm/program.ts";
+import { PAGE, pagesOf } from "../codegen/wasm/program.ts";
 import { teamBytes } from "../codegen/wasm/team.ts";
-import { allocated, type LoadOptions, type Machine, type Target, type TargetRequest } from "./device.ts";
+import { type ConnectedCode, connected } from "./communicator.ts";
+import {
+  allocated,
+  type LoadOptions,
+  type Machine,
+  type ProgramCode,
+  type Target,
+  type TargetRequest,
+} from "./device.ts";
+import type { Devices } from "./devices.ts";
 import { HostMemory } from "./host-memory.ts";
 import { wasmCode } from "./wasm-code.ts";
 import { instanceLater, instanceOf, moduleFrom, moduleLater } from "./wasm-module.ts";
@@ -20,6 +29,8 @@ import type { WorkerPool } from "./workers.ts";
 export interface WasmRequest extends TargetRequest {
   /** Of the host; several threads need them. */
   readonly workers?: WorkerPool;
+  /** Of the host; programs with collectives need them. */
+  readonly devices?: Devices;
   /** For tests: 0 shares all calls. */
   readonly shareFrom?: number;
   /** Convolutions computed by Winograd's algorithm; default: where it pays, null: none. */
@@ -79,9 +90,17 @@ export function sharingOf({ threads = 1, workers }: WasmRequest): Sharing | null
   return { threads, workers };
 }
 
+interface Loaded {
+  readonly module: WebAssembly.Module;
+  readonly instance: WebAssembly.Instance;
+  enter(): void;
+}
+
 /** What is loaded: code, and the bytes of the arena from the start of its memory. */
 interface Loading {
-  readonly code: WasmModule;
+  readonly code: ProgramCode;
+  /** Of the program. */
+  readonly name: string;
   readonly arenaBytes: number;
   readonly request: WasmRequest;
   readonly options: LoadOptions;
@@ -94,42 +113,68 @@ function memoryFor({ code: { pages, isShared }, arenaBytes, request, options }: 
   return arena;
 }
 
-const importsOf = ({ memory, team }: WasmMemory) => ({ memory, check: () => team?.check() });
+/** What a module imports: its memory, and the host's part of calls. */
+export interface Imports {
+  readonly env: WebAssembly.Imports[string];
+  /** The program runs from now on. */
+  enter(): void;
+}
+
+/** A program with collectives is joined with the devices that run it, before anything of it runs. */
+export function importsOf({ memory, team }: WasmMemory, code: ConnectedCode, devices: Devices | undefined): Imports {
+  const env = { memory, check: () => team?.check() };
+  if ((code.exchanges ?? []).length === 0) return { env, enter: () => undefined };
+  const link = connected(code, devices);
+  const exchange = (number: number, to: number, from: number): void => {
+    link.exchange(number, memory.buffer, to >>> 0, from >>> 0);
+  };
+  return { env: { ...env, exchange }, enter: () => link.enter() };
+}
 
 function machineOf(
-  { bytes, functions, isShared }: WasmModule,
+  { bytes, functions, isShared }: ProgramCode,
   arena: WasmMemory,
-  module: WebAssembly.Module,
-  { exports }: WebAssembly.Instance,
+  { module, instance, enter }: Loaded,
 ): Machine {
+  const { exports } = instance;
   const { memory, team } = arena;
-  const run = exports.run as () => void;
+  const runs = exports.run as () => void;
+  const run = (): void => {
+    enter();
+    runs();
+  };
   const program = { module, memory };
   return {
     moduleBytes: bytes.length,
     kernelFunctions: functions,
     memory: arena,
     run: team && isShared ? () => team.run(program, run) : run,
-    step: (i) => (exports[`step${i}`] as () => void)(),
+    step(i) {
+      enter();
+      (exports[`step${i}`] as () => void)();
+    },
     close: () => team?.dismiss(),
   };
 }
 
 function load(placed: PlacedProgram, fma: boolean, request: WasmRequest, options: LoadOptions): Machine {
-  const { threads = 1, shareFrom, winograd } = request;
+  const { threads = 1, shareFrom, winograd, devices } = request;
   const { stepwise, memory } = options;
   const code = wasmCode(placed, { fma, threads, winograd, shareFrom, stepwise, sharesMemory: memory !== undefined });
-  const arena = memoryFor({ code, arenaBytes: placed.base + placed.plan.height, request, options });
+  const { name } = placed.plan.program;
+  const arena = memoryFor({ code, name, arenaBytes: placed.base + placed.plan.height, request, options });
   const module = moduleFrom(code.bytes);
-  return machineOf(code, arena, module, instanceOf(module, importsOf(arena)));
+  const { env, enter } = importsOf(arena, { ...code, name }, devices);
+  return machineOf(code, arena, { module, instance: instanceOf(module, env), enter });
 }
 
 /** The engine compiles and links while this thread goes on. */
 async function loadCode(loading: Loading): Promise<Machine> {
-  const { code } = loading;
+  const { code, name, request } = loading;
   const module = await moduleLater(code.bytes);
   const arena = memoryFor(loading);
-  return machineOf(code, arena, module, await instanceLater(module, importsOf(arena)));
+  const { env, enter } = importsOf(arena, { ...code, name }, request.devices);
+  return machineOf(code, arena, { module, instance: await instanceLater(module, env), enter });
 }
 
 const SLOW =
@@ -145,7 +190,7 @@ export function wasmTarget(fma: boolean = detectFeatures().relaxedMadd, request:
     uses: fma ? "vectors and fused multiply-add" : SLOW,
     arenaIsArray: false,
     load: (placed, options) => load(placed, fma, request, options),
-    loadCode: (code, arenaBytes, options) => loadCode({ code, arenaBytes, request, options }),
+    loadCode: (code, arenaBytes, options) => loadCode({ code, name: "a program", arenaBytes, request, options }),
     allocate(budgetBytes = LARGEST_ARENA_BYTES) {
       const words = threads > 1 ? teamBytes(threads) : 0;
       return new WasmMemory(sharingOf(request), 0, Math.min(pagesOf(words + budgetBytes), MOST_PAGES));

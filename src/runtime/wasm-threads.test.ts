@@ -13,7 +13,9 @@ import { tensorType } from "../ir/type.ts";
 import { nodeWorkers } from "../node/workers.ts";
 import { matmul } from "../ops/matmul.ts";
 import { chooseTarget } from "./choose-target.ts";
+import { Devices } from "./devices.ts";
 import type { Executable } from "./executable.ts";
+import { pageThreads } from "./page-threads.ts";
 import { wasmTarget } from "./wasm-target.ts";
 import { pageWorkers, WorkerPool, type WorkerStarter, type WorkerThread } from "./workers.ts";
 
@@ -108,7 +110,7 @@ describe("workers of a program", () => {
   });
 
   it("that cannot be had leave one thread and a line that says why", () => {
-    const host = { targets: {}, workers: poolOf("there are none") };
+    const host = { targets: {}, workers: poolOf("there are none"), devices: new Devices(pageThreads) };
     expect(host.workers.missing).toBe("there are none");
     const { target, note } = chooseTarget(host, "wasm", { threads: 4 });
     expect([target.threads, note]).toEqual([1, "one thread, not 4: there are none"]);

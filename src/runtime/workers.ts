@@ -24,6 +24,9 @@ export interface WorkerThread {
   heapBytes?(): number;
 }
 
+/** Why threads of a page share no memory. */
+export const NOT_ISOLATED = "the page is not cross-origin isolated (headers COOP same-origin and COEP require-corp)";
+
 /** Starts a worker whose text has `listen(handler)`, for what is posted to it, and `close()`; or says why not. */
 export type WorkerStarter = ((text: string) => WorkerThread) | string;
 
@@ -46,7 +49,7 @@ export function pageWorkers(scope = globalThis as unknown as PageScope): WorkerS
     return "there are no workers here; in Node, Deno and Bun they come with tidemark/node";
   }
   if (crossOriginIsolated !== true) {
-    return "the page is not cross-origin isolated (headers COOP same-origin and COEP require-corp)";
+    return NOT_ISOLATED;
   }
   return (text) => {
     const listen = "const listen = (handler) => { onmessage = (event) => handler(event.data); };\n";
@@ -77,7 +80,7 @@ listen((message) => {
   if (!program) return;
   const words = new Int32Array(program.memory.buffer);
   try {
-    const env = { memory: program.memory, check() {} };
+    const env = { memory: program.memory, check() {}, exchange() {} };
     program.instance ??= new WebAssembly.Instance(program.module, { env });
     program.instance.exports.help(program.thread, message.help);
   } catch (error) {

@@ -1,4 +1,4 @@
-/** @file Every collective on native code, in all types, on meshes of one to four devices: its result is that of its reference. */
+/** @file Every collective, in all types, on meshes of one to four devices: its result is that of its reference. */
 import { at } from "../../src/base/invariant.ts";
 import { Build } from "../../src/ir/build.ts";
 import type { AnyOp, Attrs } from "../../src/ir/op.ts";
@@ -15,8 +15,6 @@ import {
   NUMBER_TYPES,
   newElements,
 } from "../../src/kernel/dtype.ts";
-import { mpi } from "../../src/node/mpi/public.ts";
-import { nativeTarget } from "../../src/node/native/target.ts";
 import {
   allGather,
   allReduce,
@@ -28,6 +26,7 @@ import {
   reduceScatter,
   shardIn,
 } from "../../src/ops/collective.ts";
+import type { Target } from "../../src/runtime/device.ts";
 import { runGraph } from "../support/run-graph.ts";
 
 const MESHES: readonly (readonly [devices: number, mesh: string, overs: readonly string[]])[] = [
@@ -55,8 +54,14 @@ function casesOf(mesh: string, over: string): readonly Case[] {
     dtypes.map((dtype) => ({ op, x: tensorType(dtype, shape), attrs }));
   return [
     ...of(allReduce, COMBINED, [3, 5]),
-    // another algorithm of the library
+    // another algorithm of the library, and in several pieces
     ...of(allReduce, ["f32"], [70_001]),
+    ...of(allGather, ["f64"], [40_001], { ...own, invariant: false }),
+    ...of(reduceScatter, ["i64"], [p, 20_001]),
+    ...of(allToAll, ["f16"], [p, 100_003]),
+    ...of(permute, ["f32"], [70_001], { ...own, pairs: ring }),
+    ...of(permute, ["f32"], [70_001], { ...own, pairs: line }),
+    ...of(broadcastFrom, ["i8"], [300_001], { ...own, root: 0 }),
     ...of(allReduceMax, COMBINED, [3, 5]),
     ...of(allGather, DTYPES, [3, 5], { ...own, invariant: false }),
     ...of(allGather, ["f32"], [2], { ...own, invariant: true }),
@@ -104,11 +109,8 @@ function graphOf(cases: readonly Case[], mesh: string) {
   return b.finish(results);
 }
 
-function check(mesh: string, over: string, threads: number): number {
-  const { rank } = mpi();
+function check(mesh: string, over: string, rank: number, target: Target): number {
   const cases = casesOf(mesh, over);
-  const target = nativeTarget({ threads });
-  if (typeof target === "string") throw new Error(target);
   const graph = graphOf(cases, mesh);
   const operands = cases.filter(({ x }) => x !== null);
   const results = runGraph(target, graph, ({ type }, i) => inMemory(type.dtype, elementsFor(rank, at(operands, i))));
@@ -129,13 +131,15 @@ function check(mesh: string, over: string, threads: number): number {
   return cases.length;
 }
 
-/** The number of cases that were compared. */
-export function collectives(): { readonly cases: number } {
-  const { rank, size } = mpi();
+/** The number of cases that were compared, by one of several devices. */
+export function collectives(
+  { rank, size }: { readonly rank: number; readonly size: number },
+  targetOf: (threads: number) => Target,
+): { readonly cases: number } {
   let cases = 0;
   for (const [devices, mesh, overs] of MESHES) {
     if (devices > size || rank >= devices) continue;
-    for (const over of overs) cases += check(mesh, over, over.includes(",") ? 2 : 1);
+    for (const over of overs) cases += check(mesh, over, rank, targetOf(over.includes(",") ? 2 : 1));
   }
   return { cases };
 }

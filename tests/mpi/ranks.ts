@@ -6,6 +6,8 @@ import { installHost } from "../../src/api/host.ts";
 import { main } from "../../src/cli/main.ts";
 import { nodeHost } from "../../src/node/host.ts";
 import { mpi } from "../../src/node/mpi/public.ts";
+import { nativeTarget } from "../../src/node/native/target.ts";
+import type { Target, TargetAnswer } from "../../src/runtime/device.ts";
 import { collectives } from "./collectives.ts";
 import { failures } from "./failures.ts";
 import { hostCount, trained, training, zero } from "./training.ts";
@@ -19,8 +21,13 @@ async function bench(): Promise<undefined> {
   return undefined;
 }
 
+function madeTarget(target: TargetAnswer): Target {
+  if (typeof target === "string") throw new Error(target);
+  return target;
+}
+
 const PARTS: Readonly<Record<string, () => unknown>> = {
-  collectives,
+  collectives: () => collectives(mpi(), (threads) => madeTarget(nativeTarget({ threads }))),
   training,
   zero,
   trained: () => ({ ...trained(mpi().size, 3), hosts: hostCount() }),

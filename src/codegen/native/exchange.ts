@@ -10,12 +10,12 @@
  * them when everything before them is done, and until the wait no step touches what is in flight.
  */
 import { TidemarkError } from "../../base/errors.ts";
-import { at, invariant } from "../../base/invariant.ts";
+import { invariant } from "../../base/invariant.ts";
 import type { CollectiveNest } from "../../kernel/collective.ts";
 import { type DeviceGroup, groupSize, groupText } from "../../kernel/device-group.ts";
 import { bytesOf, DTYPES, type DType } from "../../kernel/dtype.ts";
 import type { Kernel, Nest } from "../../kernel/loops.ts";
-import { isTransfer, type PlacedProgram, statementsOf } from "../placed.ts";
+import { isTransfer, type PlacedProgram, statementsOf, stepPlaces } from "../placed.ts";
 import type { Statement } from "../script.ts";
 import { MOST_PIECES, type Units } from "../units.ts";
 import { fileName } from "./names.ts";
@@ -112,14 +112,11 @@ function isExchanged({ nests: [nest] }: Kernel): boolean {
 }
 
 /** Where each collective of a program is, by its number: the step, and the user's line. */
-export function exchangePlaces({ kernels, kernelNodes, plan }: PlacedProgram): readonly string[] {
-  const steps = new Map(plan.program.steps.map(({ node }, i) => [node, i]));
-  return kernels.flatMap((step, i) => {
+export function exchangePlaces(placed: PlacedProgram): readonly string[] {
+  const places = stepPlaces(placed);
+  return placed.kernels.flatMap((step) => {
     const calls = isTransfer(step) ? 0 : callsIn(statementsOf(step, "native"));
-    if (calls === 0) return [];
-    const node = at(kernelNodes, i);
-    const text = `step ${steps.get(node)}${node.where === undefined ? "" : ` at ${node.where}`}`;
-    return Array.from({ length: calls }, () => text);
+    return Array.from({ length: calls }, () => places.get(step) ?? "");
   });
 }
 

@@ -64,6 +64,7 @@ export function wasmDescription(
     fusion: COMMON_FUSION,
     arithmetic: { ...COMMON_ORDER, name: fma ? "fused multiply-add" : "plain", fusedMultiplyAdd: fma },
     threads,
+    collectives: true,
     workspace(nest, operands) {
       if (nest.kind === "attend") return attendScratch(nest, operands, { fma, threads });
       if (nest.kind === "sort") return sortScratch(nest, threads);

@@ -399,10 +399,10 @@ export class ModuleBuilder {
     return known < 0 ? this.#types.push(key) - 1 : known;
   }
 
-  /** A function `env.name` without parameters or results. Before any function of the module's own. */
-  importFunction(imported: string): number {
+  /** A function `env.name` without results. Before any function of the module's own. */
+  importFunction(imported: string, params: readonly ValType[] = []): number {
     invariant(this.#functions.length === 0, () => "imported functions are numbered first");
-    return this.#imports.push({ name: imported, type: this.type([]) }) - 1;
+    return this.#imports.push({ name: imported, type: this.type(params) }) - 1;
   }
 
   /** There is a table of functions, maybe an empty one. */

@@ -6,6 +6,7 @@ import type { PlainBytes } from "../../base/bytes.ts";
 import { isTransfer, type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
 import type { EmitOptions } from "./emit-options.ts";
 import { Code, ModuleBuilder } from "./encoder.ts";
+import { type Exchange, Exchanges } from "./exchange.ts";
 import { KernelLibrary } from "./kernel.ts";
 import { ScriptEmitter, type Sharing } from "./script.ts";
 import { TeamEmitter, teamBytes } from "./team.ts";
@@ -19,6 +20,8 @@ export interface WasmModule {
   readonly pages: number;
   /** Whether there are calls that threads share. */
   readonly isShared: boolean;
+  /** What its calls of `env.exchange` mean, by number; none for programs of one device. */
+  readonly exchanges: readonly Exchange[];
 }
 
 /** Scalar operations below which a call is the caller's alone: workers would take longer to wake. */
@@ -52,6 +55,8 @@ export interface ProgramEmitOptions extends EmitOptions {
    * the thread's `own`.
    */
   readonly inParts?: "shared" | "own";
+  /** Where a step with collectives is, for messages. */
+  readonly placeOf?: (step: PlacedStep) => string;
 }
 
 /** Steps in the order of their functions; copies to other memories are on their own, without a function. */
@@ -94,14 +99,18 @@ export function emitProgram(
 ): WasmModule {
   const perFunction = options.stepwise ? 1 : CALLS_PER_FUNCTION;
   const module = new ModuleBuilder();
+  const exchanges = Exchanges.of(module, steps);
   const sharing = sharingOf(module, options);
   const library = new KernelLibrary(module, options);
   const parts: number[] = [];
   for (const [i, group] of stepGroups(steps, perFunction).entries()) {
     if (options.inParts && group.some(isTransfer)) continue;
     const part = new Code([]);
-    const emitter = new ScriptEmitter(module, library, part, sharing);
-    for (const step of group) emitter.emit(statementsOf(step, "wasm"));
+    const emitter = new ScriptEmitter({ module, library, sharing, exchanges }, part);
+    for (const step of group) {
+      exchanges?.enter(options.placeOf?.(step) ?? "");
+      emitter.emit(statementsOf(step, "wasm"));
+    }
     const fn = module.add(part);
     if (options.stepwise) module.export(`step${i}`, fn);
     if (options.inParts) module.export(`part${i}`, fn);
@@ -124,5 +133,6 @@ export function emitProgram(
     functions: library.count,
     pages,
     isShared: sharing?.team.isUsed ?? false,
+    exchanges: exchanges?.list ?? [],
   };
 }

@@ -25,7 +25,7 @@ import { ScriptEmitter } from "./script.ts";
 function run(statements: readonly Statement[], fill: (memory: Int32Array) => void = () => {}) {
   const module = new ModuleBuilder();
   const code = new Code([]);
-  new ScriptEmitter(module, new KernelLibrary(module, { fma: false }), code).emit(statements);
+  new ScriptEmitter({ module, library: new KernelLibrary(module, { fma: false }) }, code).emit(statements);
   const main = module.add(code);
   module.export("run", main);
   const memory = new WebAssembly.Memory({ initial: 1, maximum: 1 });

@@ -2,11 +2,13 @@
  * @file Control around kernel calls as WebAssembly: loops and branches of the program are those of the module. A run of many
  * calls inside a loop becomes functions of their own, so that no engine meets a function too large to optimise.
  */
-import { at } from "../../base/invariant.ts";
+import { at, invariant } from "../../base/invariant.ts";
+import type { CollectiveNest } from "../../kernel/collective.ts";
 import { addressBytes } from "../operand-addresses.ts";
 import { type Int, type IntOp, type Local, plus, type Statement } from "../script.ts";
 import { piecesOf } from "../units.ts";
 import { Code, type ModuleBuilder, OP } from "./encoder.ts";
+import type { Exchanges } from "./exchange.ts";
 import type { KernelFunction, KernelLibrary } from "./kernel.ts";
 import type { TeamEmitter } from "./team.ts";
 
@@ -33,19 +35,26 @@ export interface Sharing {
   readonly start: number;
 }
 
+/** What calls are written with. */
+export interface ScriptTools {
+  readonly module: ModuleBuilder;
+  readonly library: KernelLibrary;
+  readonly sharing?: Sharing | null;
+  /** Of a program with collectives. */
+  readonly exchanges?: Exchanges | null;
+}
+
 /** Writes statements into a function. */
 export class ScriptEmitter {
-  readonly #module: ModuleBuilder;
-  readonly #library: KernelLibrary;
+  readonly #tools: ScriptTools;
   readonly #code: Code;
   readonly #sharing: Sharing | null;
   readonly #locals = new Map<Local, number>();
 
-  constructor(module: ModuleBuilder, library: KernelLibrary, code: Code, sharing: Sharing | null = null) {
-    this.#module = module;
-    this.#library = library;
+  constructor(tools: ScriptTools, code: Code) {
+    this.#tools = tools;
     this.#code = code;
-    this.#sharing = sharing;
+    this.#sharing = tools.sharing ?? null;
   }
 
   emit(statements: readonly Statement[]): void {
@@ -66,13 +75,13 @@ export class ScriptEmitter {
   #outline(statements: readonly Statement[]): void {
     const locals = [...this.#locals.keys()];
     const code = new Code(locals.map(() => "i32" as const));
-    const inner = new ScriptEmitter(this.#module, this.#library, code, this.#sharing);
+    const inner = new ScriptEmitter(this.#tools, code);
     locals.forEach((local, i) => {
       inner.#locals.set(local, i);
     });
     for (const statement of statements) inner.#statement(statement);
     for (const local of locals) this.#code.get(this.#local(local));
-    this.#code.call(this.#module.add(code));
+    this.#code.call(this.#tools.module.add(code));
   }
 
   #local(local: Local): number {
@@ -86,7 +95,12 @@ export class ScriptEmitter {
     switch (statement.kind) {
       case "kernel": {
         const { kernel, addresses } = statement;
-        for (const made of this.#library.functions(kernel)) {
+        const [first] = kernel.nests;
+        if (first?.kind === "collective") {
+          this.#exchange(first, addresses);
+          return;
+        }
+        for (const made of this.#tools.library.functions(kernel)) {
           this.#call(made, (i) => {
             const address = at(made.addresses, i);
             this.#address(plus(at(addresses, address.operand), addressBytes(kernel, address)));
@@ -122,6 +136,12 @@ export class ScriptEmitter {
           statement.else.length > 0 ? () => this.emit(statement.else) : undefined,
         );
     }
+  }
+
+  #exchange(nest: CollectiveNest, addresses: readonly Int[]): void {
+    const { exchanges } = this.#tools;
+    invariant(exchanges, () => `${nest.what} in a program that imports nothing`);
+    exchanges.call(this.#code, nest, addresses, (address) => this.#address(address));
   }
 
   /** Calls a nest's function, shared where that is worth its while. `push` leaves the address of that number. */
