@@ -35,6 +35,11 @@ describe.skipIf(problem !== null)("on several processes", () => {
     expect(found.cases).toBeGreaterThan(200);
   });
 
+  it("and so is it on WebAssembly, with one thread and with two", async () => {
+    const found = foundBy(await runRanks(4, ["wasmCollectives"]));
+    expect(found.cases).toBeGreaterThan(200);
+  });
+
   it("training has collectives in flight, the same bits on all ranks and over tcp, and the planned bytes", async () => {
     const found = foundBy(await runRanks(4, ["training"]));
     expect(found.inFlight).toBeGreaterThan(2);

@@ -15,6 +15,9 @@ import { WorkerPool } from "../runtime/workers.ts";
 import { cudaNamed } from "./cuda/public.ts";
 import { findSolver } from "./highs.ts";
 import { nodeThreads } from "./module-threads.ts";
+import { communicator } from "./mpi/communicator.ts";
+import { wasmProcesses } from "./mpi/exchange.ts";
+import { launched } from "./mpi/launched.ts";
 import { nativeTarget } from "./native/target.ts";
 import { withProcess } from "./plan-in-process.ts";
 import { systemPlanStore } from "./plan-store.ts";
@@ -23,7 +26,10 @@ import { nodeGpu } from "./webgpu.ts";
 import { nodeTask, nodeWorkers } from "./workers.ts";
 
 const workers = new WorkerPool(() => nodeWorkers);
-const devices = new Devices(() => nodeThreads);
+const devices = new Devices(
+  () => nodeThreads,
+  (asked) => (launched() ? wasmProcesses(communicator(asked)) : null),
+);
 const awaited = awaitedTargets(new WebgpuTargets(nodeGpu));
 
 /** The one of this process. */

@@ -37,7 +37,8 @@ export interface Communicator {
   connect(program: ConnectedProgram): Connection;
 }
 
-const meshText = ({ mesh }: Pick<DeviceGroup, "mesh">): string =>
+/** A mesh, for messages. */
+export const meshText = ({ mesh }: Pick<DeviceGroup, "mesh">): string =>
   mesh.map(([name, extent]) => `${name}=${extent}`).join(",");
 
 /** The different meshes of some groups. */
@@ -50,13 +51,13 @@ export const exchangeText = ({ what, elements, storage, group, place }: Exchange
   `${what} of ${elements} ${storage} over ${groupText(group)}${place === "" ? "" : `, ${place}`}`;
 
 /** What is asked for in messages: `train, on the mesh data=4,`. */
-const askedText = (name: string, groups: readonly DeviceGroup[]): string =>
+export const askedText = (name: string, groups: readonly DeviceGroup[]): string =>
   `${name}, on the mesh ${meshesOf(groups).map(meshText).join(" and ")},`;
 
 /** Joins a program with the devices that run it; an error that says how to start them where this thread is none. */
 export function connected({ name, bytes, exchanges = [] }: ConnectedCode, devices: Devices | undefined): Connection {
   const groups = exchanges.map(({ group }) => group);
-  const communicator = devices?.communicator() ?? null;
+  const communicator = devices?.communicator(askedText(name, groups)) ?? null;
   if (communicator === null) {
     const places = new Set(exchanges.map((exchange) => `  ${exchange.what} ${exchange.place}`));
     const devices = Math.max(...groups.map(meshSize));

@@ -44,11 +44,11 @@ export interface LifeSigns {
 /** In a thread: the other devices. */
 export class Devices {
   readonly #find: () => ModuleThreads;
-  readonly #processes: () => Communicator | null;
+  readonly #processes: (asked: string) => Communicator | null;
   #joined: Communicator | null = null;
 
   /** `find` is called when threads are first asked for; `processes` connects this process with others, where it is one of several. */
-  constructor(find: () => ModuleThreads, processes: () => Communicator | null = () => null) {
+  constructor(find: () => ModuleThreads, processes: (asked: string) => Communicator | null = () => null) {
     this.#find = find;
     this.#processes = processes;
   }
@@ -62,8 +62,8 @@ export class Devices {
     this.#joined = communicator;
   }
 
-  /** Null where this thread is alone. */
-  communicator(): Communicator | null {
-    return this.#joined ?? this.#processes();
+  /** Null where this thread is alone. `asked`: what for, in messages. */
+  communicator(asked: string): Communicator | null {
+    return this.#joined ?? this.#processes(asked);
   }
 }

@@ -8,6 +8,7 @@ import { nodeHost } from "../../src/node/host.ts";
 import { mpi } from "../../src/node/mpi/public.ts";
 import { nativeTarget } from "../../src/node/native/target.ts";
 import type { Target, TargetAnswer } from "../../src/runtime/device.ts";
+import { wasmTarget } from "../../src/runtime/wasm-target.ts";
 import { collectives } from "./collectives.ts";
 import { failures } from "./failures.ts";
 import { hostCount, trained, training, zero } from "./training.ts";
@@ -28,6 +29,7 @@ function madeTarget(target: TargetAnswer): Target {
 
 const PARTS: Readonly<Record<string, () => unknown>> = {
   collectives: () => collectives(mpi(), (threads) => madeTarget(nativeTarget({ threads }))),
+  wasmCollectives: () => collectives(mpi(), (threads) => wasmTarget(undefined, { ...nodeHost, threads, shareFrom: 0 })),
   training,
   zero,
   trained: () => ({ ...trained(mpi().size, 3), hosts: hostCount() }),

@@ -25,6 +25,21 @@ const KINDS = ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "perm
 const numberOf = (dtype: DType): number => DTYPES.indexOf(dtype);
 const COMBINES = ["add", "max"] as const;
 
+/** What a call is told in numbers, up to the pairs and with their count. */
+export const exchangeNumbers = ({
+  what,
+  storage,
+  combine,
+  root,
+  pairs,
+}: Pick<CollectiveNest, "what" | "storage" | "combine" | "root" | "pairs">): readonly number[] => [
+  (KINDS as readonly string[]).indexOf(what),
+  numberOf(storage),
+  COMBINES.indexOf(combine),
+  root,
+  pairs.length,
+];
+
 /** The most elements of one message: MPI counts in an int. */
 const MOST_ELEMENTS = 2 ** 31 - 1;
 
@@ -85,6 +100,13 @@ static int take_first(Team *team, u32 call, int thread) {
  */
 const TESTED_WORK = 5e7;
 const TESTED_PRODUCT = 4e8;
+
+/** Throws for more than MPI counts. */
+export function requireMessage({ what, group, elements }: Pick<CollectiveNest, "what" | "group" | "elements">): void {
+  if (elements <= MOST_ELEMENTS) return;
+  const summary = `${what} over ${groupText(group)} has parts of ${elements} elements, and MPI counts to ${MOST_ELEMENTS}`;
+  throw new TidemarkError("TargetUnsupported", summary, { help: "exchange it in several pieces" });
+}
 
 /** Into how many pieces a call is cut while something is in flight. */
 export function testedPieces({ kind }: Nest, work: number, { count, grain }: Units, each?: number): number {
@@ -155,15 +177,14 @@ export class Exchanges {
     return `groups[${this.#number(group)}]`;
   }
 
-  #describe({ what, group, storage, combine, root, pairs, elements }: CollectiveNest): string {
+  #describe(nest: CollectiveNest): string {
+    const { what, group, storage, pairs, elements } = nest;
     invariant(what !== "device_index", () => "a number is not exchanged");
-    if (elements > MOST_ELEMENTS) {
-      const summary = `${what} over ${groupText(group)} has parts of ${elements} elements, and MPI counts to ${MOST_ELEMENTS}`;
-      throw new TidemarkError("TargetUnsupported", summary, { help: "exchange it in several pieces" });
-    }
+    requireMessage(nest);
     const name = fileName(`exchange_${this.#descriptions.length}`);
     const list = pairs.flat();
-    const fields = [KINDS.indexOf(what), numberOf(storage), COMBINES.indexOf(combine), root, elements, pairs.length];
+    const [kind, type, combine, root, count] = exchangeNumbers(nest);
+    const fields = [kind, type, combine, root, elements, count];
     const pair = list.length === 0 ? "0" : `(const int[]){ ${list.join(", ")} }`;
     const label = `${this.#descriptions.length}: ${what} of ${elements} ${storage} over ${groupText(group)}`;
     this.#descriptions.push(

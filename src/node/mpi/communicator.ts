@@ -16,6 +16,7 @@ import { isMainThread } from "node:worker_threads";
 import { TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
 import { type DeviceGroup, groupRanks, groupText, meshSize } from "../../kernel/device-group.ts";
+import { askedText, meshesOf, meshText, requireMember, requireSame } from "../../runtime/communicator.ts";
 import { digest } from "../native/compiler.ts";
 import { type Launched, launched } from "./launched.ts";
 import { type MpiLibrary, requireMpiLibrary } from "./library.ts";
@@ -31,15 +32,6 @@ const unsupported = (summary: string, help: string): TidemarkError =>
 
 type Mesh = Pick<DeviceGroup, "mesh">;
 
-const meshText = (mesh: DeviceGroup["mesh"]): string => mesh.map(([name, extent]) => `${name}=${extent}`).join(",");
-
-/** The different meshes of some groups. */
-const meshesOf = (groups: readonly DeviceGroup[]): readonly Mesh[] => [
-  ...new Map(groups.map((group) => [meshText(group.mesh), group])).values(),
-];
-
-const processes = (count: number): string => (count === 1 ? "one process runs" : `${count} processes run`);
-
 function textOf(read: (text: Uint8Array, room: number) => number): string {
   const bytes = new Uint8Array(TEXT_BYTES);
   read(bytes, TEXT_BYTES);
@@ -51,6 +43,15 @@ export interface RankProgram {
   readonly name: string;
   /** Where each of its collectives is, by number. */
   readonly places: readonly string[];
+}
+
+/** A collective that is no C text. */
+export interface OwnExchange {
+  /** Kind, type, combination, root, number of pairs, and the pairs. */
+  readonly numbers: Int32Array;
+  readonly elements: number;
+  /** Its number and what it is, for messages. */
+  readonly label: string;
 }
 
 /** A mesh, as the processes of it that run programs. */
@@ -98,18 +99,12 @@ export class Communicator implements Launched {
   }
 
   #membersOf({ mesh }: Mesh): Members {
-    const key = meshText(mesh);
+    const key = meshText({ mesh });
     const known = this.#members.get(key);
     if (known) return known;
     const devices = meshSize({ mesh });
-    const help = `start it with mpirun -n ${devices} …`;
-    if (devices > this.size) {
-      throw unsupported(`the mesh ${key} has ${devices} devices, and ${processes(this.size)}`, help);
-    }
-    if (this.rank >= devices) {
-      const summary = `the mesh ${key} has ${devices} devices, the first of ${this.size} processes: rank ${this.rank} is none of them`;
-      throw unsupported(summary, help);
-    }
+    const running = this.size === 1 ? "one process runs" : `${this.size} processes run`;
+    requireMember({ mesh }, this, { running, start: (count) => `start it with mpirun -n ${count} …` });
     const all = devices === this.size ? 0 : this.#library.first(devices);
     const members = { all, near: this.#library.near(all) };
     this.#members.set(key, members);
@@ -140,18 +135,15 @@ export class Communicator implements Launched {
     const devices = meshSize(mesh);
     const digests = new Uint8Array(devices * DIGEST_BYTES);
     this.#library.collect(all, Buffer.from(digest(text), "latin1"), digests, DIGEST_BYTES);
-    const ranksOf = new Map<string, number[]>();
-    for (let rank = 0; rank < devices; rank++) {
-      const one = Buffer.from(digests.subarray(rank * DIGEST_BYTES, (rank + 1) * DIGEST_BYTES)).toString("latin1");
-      ranksOf.set(one, [...(ranksOf.get(one) ?? []), rank]);
-    }
-    if (ranksOf.size === 1) return;
-    const sides = [...ranksOf].map(([one, ranks]) => `${one.slice(0, 12)} on rank ${ranks.join(", ")}`);
-    const summary = `${name}: the processes of the mesh ${meshText(mesh.mesh)} do not have the same program and plan: ${sides.join("; ")}`;
-    throw unsupported(
-      summary,
-      "every rank has to compile the same functions in the same order, with the same options, budgets, rates and processor features",
+    const own = Array.from({ length: devices }, (_, rank) =>
+      Buffer.from(digests.subarray(rank * DIGEST_BYTES, (rank + 1) * DIGEST_BYTES)).toString("latin1"),
     );
+    requireSame(name, mesh, own);
+  }
+
+  /** A collective of a program that is no C, in a group with a number; done when it returns. */
+  exchange(group: number, exchange: OwnExchange, to: Uint8Array, from: Uint8Array): void {
+    this.#library.exchange(group, exchange.numbers, exchange.elements, exchange.label, to, from);
   }
 
   /** Makes what is kept on disk: one process of each machine first, then the others, who find it there. */
@@ -207,9 +199,7 @@ export function communicator(asked: string): Communicator {
 
 /** The processes that a program's groups are among; an error that says how to start them where this one is alone. */
 export function communicatorOf(name: string, groups: readonly DeviceGroup[]): Communicator {
-  const asked = `${name}, on the mesh ${meshesOf(groups)
-    .map(({ mesh }) => meshText(mesh))
-    .join(" and ")},`;
+  const asked = askedText(name, groups);
   if (launched()) return communicator(asked);
   const devices = Math.max(...groups.map(meshSize));
   throw unsupported(

@@ -225,6 +225,14 @@ static void test(void) {
   if (open_slots > 0) MPI_Testall(2 * open_slots, requests, &are_done, MPI_STATUSES_IGNORE);
 }
 static int index_in(int group) { return tidemark_mpi_rank(group); }
+/* For programs that are no C: numbers are kind, type, combination, root, number of pairs, and the pairs. Done when it returns. */
+void tidemark_mpi_exchange(int group, const int *numbers, int64_t elements, const char *name, u8 *to, const u8 *from) {
+  static Exchange own;
+  static char text[512];
+  snprintf(text, sizeof text, "%s", name);
+  own = (Exchange){ numbers[0], numbers[1], numbers[2], numbers[3], elements, numbers[4], numbers + 5, text };
+  start(&own, group, to, from, -1);
+}
 static const Communicator functions = { start, wait_for, test, index_in };
 const void *tidemark_mpi_functions(void) { return &functions; }
 `;
