@@ -2,8 +2,10 @@
  * @file Ahead-of-time builds: a function becomes files that run without the compiler (docs/ahead-of-time.md). The files are bytes here;
  * src/node writes them to a folder.
  */
+import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { wasmDescription } from "../codegen/wasm/description.ts";
+import type { Exchange } from "../codegen/wasm/exchange.ts";
 import { fusedProbes } from "../codegen/wasm/features.ts";
 import { assemble } from "../compiler/assemble.ts";
 import type { PlannerHost } from "../compiler/host.ts";
@@ -21,6 +23,7 @@ import {
   withSection,
 } from "../runtime/ahead/format.ts";
 import { weightsFile } from "../runtime/ahead/weights.ts";
+import { exchangeText } from "../runtime/communicator.ts";
 import { requireArena } from "../runtime/executable.ts";
 import { wasmCode } from "../runtime/wasm-code.ts";
 import { fail, requireOptions } from "../trace/arguments.ts";
@@ -121,6 +124,13 @@ function weightsOf({ params }: AheadSource, { weights }: BuildRequest): Files {
   return [[FILES.weights, weightsFile(given, ({ value }) => value.data())]];
 }
 
+/** Files have no devices to exchange with. */
+function requireAlone([first]: readonly Exchange[]): void {
+  if (!first) return;
+  const summary = `build: the program connects devices: ${exchangeText(first)}`;
+  throw new TidemarkError("TargetUnsupported", summary, { help: "take a mesh of one device" });
+}
+
 /** Plans a program and makes its files. `runtime` is the text of `runtime.js`. @internal */
 export function buildFiles(
   source: AheadSource,
@@ -133,7 +143,8 @@ export function buildFiles(
   const planned: PlanRequest = request;
   const placed = assemble(source, target, planned, host);
   requireArena(placed.base + placed.plan.height, target);
-  const { bytes: code, pages } = wasmCode(placed, { fma, threads: 1, stepwise: false, sharesMemory: false });
+  const { bytes: code, pages, exchanges } = wasmCode(placed, { fma, threads: 1, stepwise: false, sharesMemory: false });
+  requireAlone(exchanges);
   const weights = weightsOf(source, request);
   const others: Files = [
     [FILES.runtime, runtime],

@@ -74,7 +74,7 @@ export function refuseAlone(name: string, attrs: GroupAttrs): never {
   const group = groupOf(attrs);
   const summary = `${name} over ${groupText(group)}: one device alone was run, its group has ${groupSize(group)}`;
   throw new TidemarkError("TargetUnsupported", summary, {
-    help: "compile it for a target with a communicator (native, started by mpirun), or take a mesh of one device",
+    help: "compile it, and run it on devices: in workers that runDevices starts, or by mpirun; or take a mesh of one device",
   });
 }
 

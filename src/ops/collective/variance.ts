@@ -206,7 +206,8 @@ class MeshRules implements VarianceRules {
     if (found.length === 0) return;
     const lines = new Set(found.map(({ op, where }) => `  ${op.name}${where === undefined ? "" : ` at ${where}`}`));
     const summary = [`${graph.name} connects devices, ${target} cannot`, ...lines].join("\n");
-    const help = "take the target native, on processes started by mpirun, or a mesh of one device";
+    const help =
+      "take the target wasm, in workers that runDevices starts, or native by mpirun, or a mesh of one device";
     throw new TidemarkError("TargetUnsupported", summary, { help });
   }
 
