@@ -17,7 +17,7 @@ import type { LoopSupport } from "../compiler/loops.ts";
 import type { SourceProgram } from "../compiler/request.ts";
 import { storedPlanner } from "../compiler/stored.ts";
 import { type ChosenTarget, chooseTarget, DEFAULT_TARGET, type TimeOn } from "../runtime/choose-target.ts";
-import { isTarget } from "../runtime/device.ts";
+import { isTarget, secondMemoryOf } from "../runtime/device.ts";
 import { plainRuntime, type RuntimeHost } from "../runtime/host.ts";
 import { fail } from "../trace/arguments.ts";
 import type { AskedTarget, CompileRequest } from "./request.ts";
@@ -73,9 +73,9 @@ export function installLoops(support: LoopSupport): void {
 
 /** The target that was asked for, of those that a host has. @internal */
 export function targetOf(asked: AskedTarget, host: Host, isPlanned = false): ChosenTarget {
-  const { target = DEFAULT_TARGET, threads, products } = asked;
+  const { target = DEFAULT_TARGET, threads, products, spillTo } = asked;
   if (isTarget(target)) return { target, note: target.note ?? null };
-  return chooseTarget(host, target, { threads, products, isPlanned });
+  return chooseTarget(host, target, { threads, products, isPlanned, second: spillTo && secondMemoryOf(spillTo) });
 }
 
 /** With `auto`: the fastest target for a program, where there is more than one. @internal */

@@ -53,8 +53,8 @@ export interface PlanningOptions {
    */
   readonly memory?: string | number;
   /**
-   * With `memory`: a folder in which values may wait for their next use, where that is faster than to compute them again
-   * (docs/spill.md). With `tidemark/node`, or in workers of pages.
+   * With `memory`: a folder, or with the target `cuda` the host's memory, in which values may wait for their next use, where that is
+   * faster than to compute them again (docs/spill.md). With `tidemark/node`, or in workers of pages.
    */
   readonly spill?: SpillOptions;
   /** In place of `memory`: as few bytes as possible at this multiple of the predicted time, 1.3 for example. */
@@ -104,7 +104,7 @@ export interface PlanningOptions {
 export interface SpillOptions {
   /**
    * A folder, which exists: a file without a name is made in it, which is gone when the process is. In a worker of a page: a file
-   * from `pageFile()`.
+   * from `pageFile()`. With the target `cuda`: `"host"`, pinned memory of the host.
    */
   readonly to: string | SpillFile;
   /** How fast it is, each way, for predictions: `"1GB/s"`, or `"auto"`, the default, to measure it once. */
@@ -291,6 +291,7 @@ export interface AskedTarget {
   readonly target?: TargetName | Target;
   readonly threads?: number | undefined;
   readonly products?: Products | undefined;
+  readonly spillTo?: SpillFolder | undefined;
 }
 
 /** Throws unless target and threads can be asked for. @internal */

@@ -1,7 +1,8 @@
-/** @file The option `spill`: a folder for values that wait for their next use (docs/spill.md). */
+/** @file The option `spill`: a folder, or the host's memory, for values that wait for their next use (docs/spill.md). */
 import { parseBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import type { MemoryRequest } from "../compiler/request.ts";
+import { HOST } from "../runtime/device.ts";
 import { describe, fail, requireOptions } from "../trace/arguments.ts";
 import type { CompileRequest, SpillOptions } from "./request.ts";
 
@@ -29,8 +30,8 @@ interface Asked {
 /** What the option asks of planning and of loading. */
 type Settled = Pick<CompileRequest, "memory" | "spillTo">;
 
-/** Checks the option; a folder without a bandwidth is measured. @internal */
-export function settleSpill({ spill, memory }: Asked, measureFolder: (folder: string) => number): Settled {
+/** Checks the option; a memory without a bandwidth is measured. @internal */
+export function settleSpill({ spill, memory }: Asked, measure: (to: string) => number): Settled {
   requireOptions("spill", spill, { to: "a text", bandwidth: "a text", limit: "a text" });
   const { to, bandwidth = "auto", limit } = spill;
   if (to === undefined || to === "") {
@@ -43,11 +44,15 @@ export function settleSpill({ spill, memory }: Asked, measureFolder: (folder: st
       'give its path: { spill: { to: "/tmp" } }',
     );
   }
+  const isHost = to === HOST;
+  if (isHost && limit !== undefined) {
+    return fail("InvalidArgument", "spill: copies to the host's memory have no limit", "leave limit out");
+  }
   const budget = budgetFor(memory);
   const most = limit === undefined ? undefined : parseRate("the limit of spill", limit);
-  const rate = bandwidth === "auto" ? measureFolder(to) : parseRate("the bandwidth of spill", bandwidth);
+  const rate = bandwidth === "auto" ? measure(to) : parseRate("the bandwidth of spill", bandwidth);
   const bytesPerSecond = Math.min(rate, most ?? rate);
-  return { memory: { ...budget, spill: { bytesPerSecond } }, spillTo: { to, limit: most } };
+  return { memory: { ...budget, spill: { bytesPerSecond, isHost } }, spillTo: { to, limit: most } };
 }
 
 /** A request of memory that a file can help to meet. @internal */

@@ -30,6 +30,7 @@ import { roundedReports } from "../plan/rounded.ts";
 import { spaceOf } from "../plan/space.ts";
 import { type StripReport, stripReports } from "../plan/strips.ts";
 import { chooseTarget, type NamedTarget } from "../runtime/choose-target.ts";
+import { secondMemoryOf } from "../runtime/device.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { type Arguments, choice, type Io, type OptionSpec, sizeOf, usageError } from "./command.ts";
 import type { Loaded } from "./load.ts";
@@ -124,7 +125,7 @@ export async function planSettings(args: Arguments, io: Io, loaded: Loaded, runs
     const settings = { ...own, machine, memory, spill, progress };
     return instead ? { ...settings, instead: (why) => settingsFor(instead(why)) } : settings;
   };
-  return settingsFor(await targetFor(args, loaded, runs));
+  return settingsFor(await targetFor(args, loaded, { runs, second: spill && secondMemoryOf(spill.options) }));
 }
 
 /** Counts plans; of one search the share is estimated, of a curve it is not known. */

@@ -12,7 +12,7 @@ import {
   OWN_TARGETS,
   type TargetName,
 } from "../runtime/choose-target.ts";
-import type { Products } from "../runtime/device.ts";
+import type { Products, SecondMemory } from "../runtime/device.ts";
 import type { TargetDescription } from "../target/description.ts";
 import type { CostModel } from "../target/work.ts";
 import { type AnyFunction, flattenArguments, traceFlat } from "../trace/function.ts";
@@ -65,11 +65,15 @@ export async function awaitTarget(name: TargetName): Promise<void> {
 /** Of this machine where it was calibrated; what is wrong with a file is said once a target is chosen. */
 const measuredRates = ({ rates }: TargetDescription): CostModel => machineModel(() => undefined, rates).costs;
 
-/** With `auto` the fastest for the program. `runs`: it must be here. */
-export async function targetFor(args: Arguments, loaded: Loaded, runs = false): Promise<NamedTarget> {
+/** With `auto` the fastest for the program. `runs`: it must be here; `second`: the memory that values are moved to. */
+export async function targetFor(
+  args: Arguments,
+  loaded: Loaded,
+  { runs = false, second }: { readonly runs?: boolean; readonly second?: SecondMemory | undefined } = {},
+): Promise<NamedTarget> {
   const threads = integerOption(args, "threads", 1, { least: 1, most: MOST_THREADS });
   const products = targetProducts(args);
-  const request = { threads, products, isPlanned: !runs };
+  const request = { threads, products, isPlanned: !runs, second };
   const name = choice(args, "target", COMMAND_TARGETS);
   await awaitTarget(name);
   const chosen = chooseTarget(currentHost(), name, request);

@@ -26,6 +26,8 @@ export interface LossyRequest {
 export interface SpillRequest {
   /** Bytes a second each way, for predictions. */
   readonly bytesPerSecond: number;
+  /** It is the host's, of a device with a memory of its own; default: a file. */
+  readonly isHost?: boolean | undefined;
   /** A copy is done where it starts, and the program waits for it; default: they go on at the same time. */
   readonly blocks?: boolean | undefined;
   /** Makes the plans; default: the host. */
@@ -50,7 +52,7 @@ export interface MemoryRequest {
   readonly lossy?: LossyRequest | undefined;
   /** For a budget: the first good plan will do, where `auto` finds one with little work. */
   readonly quick?: boolean | undefined;
-  /** For a budget: values may wait for their next use in a file. */
+  /** For a budget: values may wait for their next use in a second memory. */
   readonly spill?: SpillRequest | undefined;
 }
 

@@ -31,6 +31,7 @@ import { boundTo } from "./offload.ts";
 export const FILE_ALIGNMENT = 4096;
 
 const FILE: MemorySpace = memorySpace(FILE_ALIGNMENT, { name: "file", hostVisible: false });
+const HOST: MemorySpace = memorySpace(FILE_ALIGNMENT, { name: "host" });
 
 /** A plan with values in the file that takes so many times as long as storing everything is the answer without a search. */
 const ENOUGH = 1.01;
@@ -205,15 +206,19 @@ function movedWithin(
   const { result, strategy } = candidate;
   const { program } = result.plan;
   const times = timesOf(candidate, tools);
+  const second = tools.request.memory.spill?.isHost ? HOST : FILE;
   let target = budgetBytes;
   let schedule: MoveSchedule | null = first;
   for (let attempt = 0; attempt < ATTEMPTS && schedule; attempt++) {
     const { moves, homes } = schedule;
-    const moved = moveAt(program, moves, { device: program.spaces[0], host: FILE, homes });
+    const moved = moveAt(program, moves, { device: program.spaces[0], host: second, homes });
     const plan = planUnlimited(moved, { keepOrder: true });
     if (plan.height <= budgetBytes) {
       const bytes = plan.others[0]?.height ?? 0;
-      const name = bytes === 0 ? strategy : `${strategy}, file of ${formatBytes(bytes)}`;
+      const name =
+        bytes === 0
+          ? strategy
+          : `${strategy}, ${second.name} ${second === HOST ? "memory " : ""}of ${formatBytes(bytes)}`;
       return candidateOf(boundTo(result, plan, tools), name, tools);
     }
     // gaps between buffers are about as large the next time

@@ -1,15 +1,21 @@
-/** @file State that lives in a file between calls: the same bits, read between calls or passed to another function. */
+/**
+ * @file State that lives in a file, or beside a device in the host's memory, between calls: the same bits, read between calls or passed
+ * to another function.
+ */
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { emulatedCuda } from "../../tests/support/emulated-cuda.ts";
 import "../../tests/support/host.ts";
 import { compile } from "../api/compile.ts";
 import { valueAndGrad } from "../api/grad.ts";
 import "../api/methods.ts";
 import { plan } from "../api/plan.ts";
-import type { CompileOptions } from "../api/request.ts";
+import type { CompileOptions, SpillOptions } from "../api/request.ts";
 import { adam } from "../optim/adam.ts";
+import type { TargetName } from "../runtime/choose-target.ts";
+import type { Target } from "../runtime/device.ts";
 import { tensor } from "../trace/literal.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { nativeTarget } from "./native/target.ts";
@@ -18,7 +24,26 @@ const folder = mkdtempSync(join(tmpdir(), "tidemark-state-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const missing = typeof nativeTarget() === "string" && !process.env.CI;
-const TARGETS = missing ? (["wasm"] as const) : (["native", "wasm"] as const);
+const inFile = { to: folder, bandwidth: "20GB/s" };
+const onHost = { to: "host", bandwidth: "20GB/s" };
+
+/** A device whose copies run at once, or as late as they may. */
+function emulated(copies: "early" | "late"): Target {
+  const target = emulatedCuda({ copies });
+  if (typeof target === "string") throw new Error(target);
+  return target;
+}
+
+const ROWS_OF_TARGETS: readonly (readonly [string, Target | TargetName, SpillOptions])[] = [
+  ["in a file on wasm", "wasm", inFile],
+  ...(missing
+    ? []
+    : ([
+        ["in a file on native", "native", inFile],
+        ["in the host's memory beside a device, with copies at once", emulated("early"), onHost],
+        ["in the host's memory beside a device, with copies late", emulated("late"), onHost],
+      ] as const)),
+];
 
 const [LAYERS, ROWS, WIDTH] = [5, 16, 48];
 const optimizer = adam({ lr: 0.01 });
@@ -44,7 +69,6 @@ function train(state: State, x: Tensor): readonly [State, Tensor] {
 const OPTIONS = { donate: [0] } as const;
 const sizes = plan(train, OPTIONS)(initial(), matrix(ROWS, 0));
 const memory = Math.ceil(0.45 * sizes.persistentBytes);
-const spill = { to: folder, bandwidth: "20GB/s" };
 
 const listed = (x: Tensor): readonly number[] => [...x.data()].map(Number);
 const all = ({ params, slots }: State): readonly (readonly number[])[] => [
@@ -52,7 +76,7 @@ const all = ({ params, slots }: State): readonly (readonly number[])[] => [
   ...Object.values(slots as Record<string, readonly Tensor[]>).flatMap((slot) => slot.map(listed)),
 ];
 
-describe.each(TARGETS)("state in a file on %s", (target) => {
+describe.each(ROWS_OF_TARGETS)("state %s", (_, target, spill) => {
   const asked: CompileOptions = { ...OPTIONS, target, memory, spill, validate: true };
   const stored = compile(train, { ...OPTIONS, target });
   /** After each of four steps: the loss, and everything in the state. */
@@ -112,7 +136,7 @@ describe.each(TARGETS)("state in a file on %s", (target) => {
     step.dispose();
   });
 
-  it("is moved while threads compute, and at a limited rate", () => {
+  it.skipIf(spill === onHost)("is moved while threads compute, and at a limited rate", () => {
     const own = { threads: 2 };
     const step = compile(train, { ...asked, ...own, spill: { ...spill, limit: "100GB/s" } });
     let state = initial();
@@ -132,7 +156,7 @@ describe("weights that are only read", () => {
     const weights = Array.from({ length: LAYERS }, (_, i) => matrix(WIDTH, i));
     const [plain, step] = [
       compile(apply, { resident: [0] }),
-      compile(apply, { resident: [0], memory: "48KiB", spill, validate: true }),
+      compile(apply, { resident: [0], memory: "48KiB", spill: inFile, validate: true }),
     ];
     const info = step.program(weights, matrix(ROWS, 1));
     expect(info.spillPersistentBytes).toBeGreaterThan(LAYERS * 4 * WIDTH ** 2);
@@ -148,8 +172,11 @@ describe("a budget that a file cannot meet", () => {
   it("is refused with the bytes that would do", () => {
     const last = (u: Tensor, v: Tensor, x: Tensor): Tensor => x.matmul(u).tanh().matmul(v).tanh().matmul(u);
     const planned = (bytes: number) =>
-      plan(last, { resident: [0, 1], memory: bytes, spill })(matrix(WIDTH, 0), matrix(WIDTH, 1), matrix(ROWS, 0))
-        .arenaBytes;
+      plan(last, { resident: [0, 1], memory: bytes, spill: inFile })(
+        matrix(WIDTH, 0),
+        matrix(WIDTH, 1),
+        matrix(ROWS, 0),
+      ).arenaBytes;
     let message = "";
     try {
       planned(4096);

@@ -6,7 +6,7 @@
 import { TidemarkError } from "../base/errors.ts";
 import { detectFeatures } from "../codegen/wasm/features.ts";
 import type { TargetDescription } from "../target/description.ts";
-import { PRODUCTS, type Target, type TargetRequest } from "./device.ts";
+import { HOST, PRODUCTS, secondMemoryProblem, type Target, type TargetRequest } from "./device.ts";
 import type { RuntimeHost } from "./host.ts";
 import { wasmTarget } from "./wasm-target.ts";
 
@@ -59,7 +59,9 @@ function wasm({ threads = 1 }: TargetRequest, { workers, devices }: TargetHost):
 /** A target of the host, or one line that says why there is none. */
 function hosted(name: HostTargetName, request: TargetRequest, host: TargetHost): NamedTarget | string {
   const found = host.targets[name]?.(request) ?? `${name} needs tidemark/node, which is not imported`;
-  return typeof found === "string" ? found : { name, target: found, note: found.note ?? null };
+  if (typeof found === "string") return found;
+  const problem = request.second ? secondMemoryProblem(request.second, found) : null;
+  return problem ? problem[0] : { name, target: found, note: found.note ?? null };
 }
 
 /** WebAssembly in place of native, with the reason. */
@@ -123,11 +125,19 @@ function automatic(request: TargetRequest, host: TargetHost): NamedTarget {
 export function chooseTarget(host: TargetHost, name: TargetName, request: TargetRequest = {}): NamedTarget {
   if (name === "auto") return automatic(request, host);
   requireProducts(name, request);
-  if (name === "wasm") return wasm(request, host);
-  const found = hosted(name, request, host);
-  if (typeof found !== "string") return found;
+  if (name === "wasm")
+    return request.second === HOST ? withSecondMemory(wasm(request, host), request) : wasm(request, host);
+  const found = hosted(name, { ...request, second: undefined }, host);
+  if (typeof found !== "string") return withSecondMemory(found, request);
   const first = host.targets[name] ? "" : 'import "tidemark/node" first; ';
   throw new TidemarkError("TargetUnsupported", found, { help: `${first}the target "auto" takes what there is` });
+}
+
+/** Throws where it cannot have the memory that values are to be moved to. */
+function withSecondMemory(chosen: NamedTarget, { second }: TargetRequest): NamedTarget {
+  const [problem, help] = (second && secondMemoryProblem(second, chosen.target)) ?? [];
+  if (problem !== undefined) throw new TidemarkError("TargetUnsupported", problem, { help });
+  return chosen;
 }
 
 const [PLAIN_PRODUCTS] = PRODUCTS;

@@ -64,9 +64,9 @@ export interface Machine {
   run(): void;
   /** Runs one step; only where the program was loaded stepwise. */
   step(i: number): void;
-  /** Of the file that its values are moved to, as the system has it; missing where there is none. */
+  /** Of the second memory that its values are moved to, as the system has it; missing where there is none. */
   spillBytes?(): number;
-  /** That file, for parameters that stay in it between runs: once it is asked for, it is open until it is closed. */
+  /** That memory, for parameters that stay in it between runs: once it is asked for, it is open until it is closed. */
   readonly file?: DeviceMemory | null;
   /** Ends what it runs on (threads) now, and not when the machine is collected. It cannot run again. */
   close(): void;
@@ -78,7 +78,36 @@ export interface OpenFile {
   readonly name: string;
 }
 
-/** A folder, or a file of a page, for values that wait for a later use. */
+/** Where values of a program may wait for a later use: in files, or in memory of the host where the arena is a device's. */
+export type SecondMemory = "file" | "host";
+
+/** What `spill` says for the host's memory in place of a folder. */
+export const HOST = "host" satisfies SecondMemory;
+
+/** Why a target cannot have a second memory, and what to do, or null. */
+export function secondMemoryProblem(
+  second: SecondMemory,
+  { description: { name }, spills }: Pick<Target, "description" | "spills">,
+): readonly [problem: string, help: string] | null {
+  if (spills === second) return null;
+  const own = spills === HOST ? `, ${SECOND[HOST].how} for the host's memory` : "";
+  const { what, where } = SECOND[second];
+  return [`${name} moves no values to ${what}${own}`, `${where}, or leave spill out`];
+}
+
+const SECOND: Readonly<Record<SecondMemory, { readonly what: string; readonly how: string; readonly where: string }>> =
+  {
+    file: { what: "files", how: "a folder", where: 'import "tidemark/node" and give the target "native" or "wasm"' },
+    host: {
+      what: "memory of the host",
+      how: 'spill: { to: "host" }',
+      where: 'give the target "cuda", or for a folder of this name "./host"',
+    },
+  };
+
+export const secondMemoryOf = ({ to }: Pick<SpillFolder, "to">): SecondMemory => (to === HOST ? HOST : "file");
+
+/** A folder, or a file of a page, for values that wait for a later use; or `"host"`, the memory of the host. */
 export interface SpillFolder {
   readonly to: string | OpenFile;
   /** The most bytes a second, each way; default: no limit. */
@@ -119,8 +148,8 @@ export interface Target {
   readonly uses: string;
   /** Whether its arenas are array buffers, which the engine counts among its own. */
   readonly arenaIsArray: boolean;
-  /** Whether its programs can have a file as second memory. */
-  readonly spills?: boolean;
+  /** The second memory that its programs can have; missing where there is none. */
+  readonly spills?: SecondMemory;
   /** Whether the host has to wait for what is in its memory (`x.dataAsync()`). */
   readonly readsLater?: boolean;
   /** What its user should know, in one line. */
@@ -148,6 +177,8 @@ export interface TargetRequest {
   readonly threads?: number | undefined;
   /** What large products of f32 are multiplied in; default: f32. */
   readonly products?: Products | undefined;
+  /** The second memory that programs are to have; default: none. */
+  readonly second?: SecondMemory | undefined;
   /** It is only planned for: a device that is not here may be described all the same. */
   readonly isPlanned?: boolean | undefined;
 }

@@ -9,7 +9,16 @@ import { byteLength, elementsOf, type TensorType, typeText } from "../ir/type.ts
 import { elementsIn, type TypedArray } from "../kernel/dtype.ts";
 import { arenaSpace, type TargetDescription } from "../target/description.ts";
 import { sourceLocation } from "../trace/source-location.ts";
-import { arenaRefused, type DeviceMemory, type LoadOptions, type Machine, type Target } from "./device.ts";
+import {
+  arenaRefused,
+  type DeviceMemory,
+  type LoadOptions,
+  type Machine,
+  type SpillFolder,
+  secondMemoryOf,
+  secondMemoryProblem,
+  type Target,
+} from "./device.ts";
 
 export type Elements = TypedArray;
 
@@ -52,10 +61,11 @@ export function requireArena(bytes: number, target: TargetDescription): void {
   throw arenaRefused(`the arena of ${grouped(bytes)} bytes is beyond the ${grouped(largestArena)} of ${target.name}`);
 }
 
-const noFiles = ({ description: { name } }: Target): TidemarkError =>
-  new TidemarkError("TargetUnsupported", `${name} moves no values to files here`, {
-    help: 'import "tidemark/node" and give { target: "native" } or { target: "wasm" }, or leave spill out',
-  });
+/** Throws where a target cannot have the second memory that is asked for. */
+function requireSecondMemory(spill: SpillFolder, target: Target): void {
+  const [problem, help] = secondMemoryProblem(secondMemoryOf(spill), target) ?? [];
+  if (problem !== undefined) throw new TidemarkError("TargetUnsupported", problem, { help });
+}
 
 export class Executable<P extends PlacedProgram = PlacedProgram> {
   readonly placed: P;
@@ -66,7 +76,7 @@ export class Executable<P extends PlacedProgram = PlacedProgram> {
     requireArena(placed.base + placed.plan.height, target.description);
     this.placed = placed;
     this.target = target;
-    if (spill && !target.spills) throw noFiles(target);
+    if (spill) requireSecondMemory(spill, target);
     this.machine = target.load(placed, { stepwise, memory, spill });
   }
 

@@ -140,7 +140,7 @@ export function wasmWithFile<M extends WasmMemory>(
   const { loadCode: _, ...plain } = wasmTarget(how.fma, request);
   return {
     ...plain,
-    spills: true,
+    spills: "file",
     load: (placed, options) => load(placed, options, support, how),
     allocate(budgetBytes = LARGEST_ARENA_BYTES) {
       const pages = Math.min(pagesOf(wordsOf(plain.threads) + budgetBytes), MOST_PAGES);

@@ -400,6 +400,11 @@ describe("misuse of a tape", () => {
   it("with promises, wrong options and shapes that do not fit", () => {
     expect(() => tape(async () => x)).toThrow(/InvalidArgument: tape: the function returned a promise/);
     expect(() => tape(() => x, { memroy: 1 } as never)).toThrow(/there is no option memroy/);
+    for (const target of ["cuda", "webgpu", "native"]) {
+      expect(() => tape(() => x, { target } as never)).toThrow(
+        new RegExp(`TargetUnsupported: tape: the target is .*${target}.*, and tapes run on wasm`),
+      );
+    }
     expect(() => tape(5 as never)).toThrow(/InvalidArgument/);
     for (const history of [-5, 1.5, Number.NaN, 1e12]) {
       expect(() => tape(() => x, { memory: 64, history })).toThrow(/InvalidArgument: tape: a history of/);

@@ -8,8 +8,9 @@ import { parseBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import type { PoolStats } from "../pool/pool.ts";
 import { poolSnapshot } from "../pool/snapshot.ts";
+import { isTarget } from "../runtime/device.ts";
 import { wasmTarget } from "../runtime/wasm-target.ts";
-import { fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
+import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import { laterLocation } from "../trace/source-location.ts";
 import type { TensorStorage } from "../trace/storage.ts";
 import { Tensor } from "../trace/tensor.ts";
@@ -49,6 +50,17 @@ const OPTIONS: OptionKinds<TapeOptions> = {
   history: "a number",
   donate: "anything",
 };
+
+/** Tapes run where their pool is: what is compiled for other targets is not asked of them. */
+function requireOwnTarget({ target }: TapeOptions & { readonly target?: unknown }): void {
+  if (target === undefined) return;
+  const name = isTarget(target) ? target.description.name : describe(target);
+  fail(
+    "TargetUnsupported",
+    `tape: the target is ${name}, and tapes run on wasm`,
+    "leave target out, or compile the function for it: compile(fn, { target })",
+  );
+}
 
 /** What runs by itself and what in compiled runs, since the library was loaded. */
 export interface TapeCounts {
@@ -185,6 +197,7 @@ export function tapeCounts(): TapeCounts {
  */
 export function tape<R>(fn: (tape: Tape) => R, options: TapeOptions = {}): R {
   requireFunction("tape", "its argument", fn, "tape((t) => t.gradient(loss(w), w))");
+  requireOwnTarget(options);
   requireOptions("tape", options, OPTIONS);
   requireNoTrace();
   const engine = engineNow();

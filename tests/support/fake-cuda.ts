@@ -27,8 +27,11 @@ const WORKING: Readonly<Record<string, string>> = {
   cuMemsetD8Async: "(void *d, unsigned char v, size_t n, void *q) { memset(d, v, n); return 0; }",
 };
 
-/** The path of a driver; `changes` are bodies of functions in place of what they do here, null for a function it lacks. */
-export function fakeDriver(changes: Readonly<Record<string, string | null>> = {}): string {
+/**
+ * The path of a driver; `changes` are bodies of functions in place of what they do here, null for a function it lacks; `before` is what
+ * those need.
+ */
+export function fakeDriver(changes: Readonly<Record<string, string | null>> = {}, before = ""): string {
   const compiler = systemCompiler();
   if (typeof compiler === "string") throw new Error(compiler);
   const functions = { ...WORKING, ...changes };
@@ -39,7 +42,7 @@ export function fakeDriver(changes: Readonly<Record<string, string | null>> = {}
   const path = join(mkdtempSync(join(tmpdir(), "tidemark-fake-cuda-")), "libcuda.so");
   compileTo(
     compiler,
-    `#include <malloc.h>\n#include <stdlib.h>\n#include <string.h>\nstatic size_t used;\n${texts.join("\n")}\n`,
+    `#include <malloc.h>\n#include <stdlib.h>\n#include <string.h>\nstatic size_t used;\n${before}\n${texts.join("\n")}\n`,
     path,
   );
   return path;

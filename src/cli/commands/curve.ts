@@ -19,6 +19,7 @@ import { STRATEGIES } from "../../plan/recompute/strategies.ts";
 import { STRATEGY_NAMES } from "../../plan/recompute/strategy.ts";
 import { stripReports, stripText } from "../../plan/strips.ts";
 import { table } from "../../plan/table.ts";
+import { secondMemoryOf } from "../../runtime/device.ts";
 import { answersOf } from "../../view/answers.ts";
 import { type MergedPlan, mergedPlans } from "../../view/frontier.ts";
 import { loopForms } from "../../view/loop-text.ts";
@@ -113,7 +114,11 @@ async function run(args: Arguments, io: Io): Promise<void> {
   const strategies = strategiesOption(args, ON_REQUEST);
   const loaded = withAutocast(await loadProgram(args.positionals[0] as string), args);
   const spill = spillOf(args);
-  const own = targetSettings(await targetFor(args, loaded), args, io);
+  const own = targetSettings(
+    await targetFor(args, loaded, { second: spill && secondMemoryOf(spill.options) }),
+    args,
+    io,
+  );
   const settings = { ...own, machine: { ...own.machine, costs: withLink(own.machine.costs, spill) } };
   let doing = "planning";
   const progress = progressTo(io, () => doing, false);

@@ -1,7 +1,8 @@
 /**
  * @file A placed program as CUDA text and rows of commands. Steps that do the same in every run are one row, which a device
  * takes as one graph; loops and branches that depend on data, and loops that are too long to be written out, stay scripts
- * and are run by the host command by command.
+ * and are run by the host command by command. Copies to the host's memory are commands for streams of their own: what is not
+ * waited for within a row is waited for at its end.
  *
  *   steps   k  k  loop of 8  k   while x > 0   k  k       copies
  *   parts   └──── row ───────┘   └─ script ─┘  └─── row ───────┘
@@ -9,7 +10,7 @@
 import { at } from "../../base/invariant.ts";
 import { bytesOf } from "../../kernel/dtype.ts";
 import type { Kernel } from "../../kernel/loops.ts";
-import { type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
+import { isTransfer, type PlacedCopy, type PlacedStep, type PlacedTransfer, statementsOf } from "../placed.ts";
 import { int, type Statement } from "../script.ts";
 import { driveScript, readsData, type Action as ScriptAction } from "../script-run.ts";
 import type { CudaOptions } from "./description.ts";
@@ -32,7 +33,11 @@ export type Command =
     }
   | { readonly kind: "copy"; readonly to: number; readonly from: number; readonly bytes: number }
   /** A word of 32 bits. */
-  | { readonly kind: "store"; readonly at: number; readonly value: number };
+  | { readonly kind: "store"; readonly at: number; readonly value: number }
+  /** Half of a copy from or to the host's memory. */
+  | { readonly kind: "transfer"; readonly step: PlacedTransfer };
+
+export type LaunchCommand = Extract<Command, { kind: "launch" }>;
 
 export type CudaPart =
   | { readonly kind: "row"; readonly commands: readonly Command[] }
@@ -45,7 +50,7 @@ export interface CudaProgram {
   /** Of every step, then the copies; neighbouring rows are one unless steps are to be run one by one. */
   readonly parts: readonly CudaPart[];
   /** The launches of a kernel at addresses. */
-  launches(kernel: Kernel, addresses: readonly number[]): readonly Command[];
+  launches(kernel: Kernel, addresses: readonly number[]): readonly LaunchCommand[];
 }
 
 export interface CudaEmitOptions {
@@ -62,9 +67,8 @@ export function emitCudaProgram(
   const library = new CudaLibrary(options);
   const moved = copies.map(({ from, to, bytes }): Statement => ({ kind: "copy", from: int(from), to: int(to), bytes }));
   const parts: CudaPart[] = [];
-  for (const statements of [...steps.map((step) => statementsOf(step, "cuda")), moved]) {
-    const part = partOf(library, statements);
-    if (part.kind === "script") addKernels(library, statements);
+  for (const step of [...steps, { kernel: null, script: moved }]) {
+    const part = partOf(library, step);
     const last = parts[parts.length - 1];
     if (!stepwise && part.kind === "row" && last?.kind === "row") {
       parts[parts.length - 1] = { kind: "row", commands: [...last.commands, ...part.commands] };
@@ -90,8 +94,17 @@ function addKernels(library: CudaLibrary, statements: readonly Statement[]): voi
 }
 
 /** A step as a row where it has one that is not too long. */
-function partOf(library: CudaLibrary, script: readonly Statement[]): CudaPart {
-  if (readsData(script)) return { kind: "script", script };
+function partOf(library: CudaLibrary, step: PlacedStep): CudaPart {
+  if (isTransfer(step)) return { kind: "row", commands: [{ kind: "transfer", step }] };
+  const script = statementsOf(step, "cuda");
+  const row = readsData(script) ? null : rowOf(library, script);
+  if (row) return row;
+  addKernels(library, script);
+  return { kind: "script", script };
+}
+
+/** What a script does in every run; null where that is too long. */
+function rowOf(library: CudaLibrary, script: readonly Statement[]): CudaPart | null {
   const commands: Command[] = [];
   const add = (command: Command): void => {
     if (commands.length <= MOST_COMMANDS) commands.push(command);
@@ -101,12 +114,12 @@ function partOf(library: CudaLibrary, script: readonly Statement[]): CudaPart {
     else add(action);
   };
   driveScript(script, record, () => 0);
-  return commands.length <= MOST_COMMANDS ? { kind: "row", commands } : { kind: "script", script };
+  return commands.length <= MOST_COMMANDS ? { kind: "row", commands } : null;
 }
 
-function launchesOf(library: CudaLibrary, kernel: Kernel, addresses: readonly number[]): readonly Command[] {
+function launchesOf(library: CudaLibrary, kernel: Kernel, addresses: readonly number[]): readonly LaunchCommand[] {
   const aligned = addresses.every((address) => address % VECTOR_BYTES === 0);
-  return library.launches(kernel, aligned).flatMap((code): readonly Command[] => {
+  return library.launches(kernel, aligned).flatMap((code): readonly LaunchCommand[] => {
     const [a, b] = (code.skipIfAliased ?? []).map((operand) => at(addresses, operand));
     if (a !== undefined && a === b) return [];
     const matrices = (code.maps ?? []).map(

@@ -36,6 +36,8 @@ export class CudaContext {
   readonly stream: bigint;
   readonly #context: bigint;
   readonly #blocks: PinnedBlock[] = [];
+  /** For copies beside the kernels, by queue. */
+  readonly #copyStreams = new Map<number, bigint>();
   /** Blocks whose content is not read yet. */
   readonly #held = new Set<PinnedBlock>();
   #pinned = 0;
@@ -81,6 +83,23 @@ export class CudaContext {
     this.driver.call("cuStreamSynchronize", this.stream);
   }
 
+  /** The stream of a queue of copies. */
+  copyStream(queue: number): bigint {
+    const stream = this.#copyStreams.get(queue) ?? this.driver.handle("cuStreamCreate", NON_BLOCKING);
+    this.#copyStreams.set(queue, stream);
+    return stream;
+  }
+
+  event(): bigint {
+    return this.driver.handle("cuEventCreate", NO_TIMING);
+  }
+
+  /** One stream goes on when another has done what it was given so far. */
+  follow(stream: bigint, other: bigint, event: bigint): void {
+    this.driver.call("cuEventRecord", event, other);
+    this.driver.call("cuStreamWaitEvent", stream, event, 0);
+  }
+
   /** A block of at least so many bytes that no copy uses; it is the caller's until it is recorded or released. */
   pinned(bytes: number): PinnedBlock {
     const known = this.#blocks.find((block) => block.bytes.length >= bytes && this.#isFree(block));
@@ -95,7 +114,7 @@ export class CudaContext {
     const block = {
       address,
       bytes: this.driver.hostView(address, size),
-      event: this.driver.handle("cuEventCreate", NO_TIMING),
+      event: this.event(),
     };
     this.#pinned += size;
     this.#blocks.push(block);

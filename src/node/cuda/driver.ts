@@ -35,6 +35,7 @@ const FUNCTIONS = {
   cuMemsetD32Async: ["uint64", "uint", "size_t", "void *"],
   cuStreamCreate: ["void *", "uint"],
   cuStreamSynchronize: ["void *"],
+  cuStreamWaitEvent: ["void *", "void *", "uint"],
   cuStreamBeginCapture_v2: ["void *", "int"],
   cuStreamEndCapture: ["void *", "void *"],
   cuGraphInstantiateWithFlags: ["void *", "void *", "uint64"],

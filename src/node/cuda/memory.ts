@@ -4,6 +4,7 @@
  */
 import type { DeviceMemory } from "../../runtime/device.ts";
 import type { CudaContext } from "./context.ts";
+import type { HasHostStore, HostStore } from "./host-store.ts";
 
 /** Bytes up to which a copy goes through pinned memory. */
 const MOST_STAGED = 2 ** 24;
@@ -40,7 +41,9 @@ class Allocation {
 /** The device has memory back that no program can reach any more. */
 const unreachable = new FinalizationRegistry<Allocation>((allocation) => allocation.free());
 
-export class CudaMemory implements DeviceMemory {
+export class CudaMemory implements DeviceMemory, HasHostStore {
+  /** Beside it, while some program moves values there. */
+  host: HostStore | null = null;
   readonly #context: CudaContext;
   readonly #allocation: Allocation;
 

@@ -66,7 +66,7 @@ function describedOnly(products: Products, why: string): Target {
   };
   return {
     description: cudaDescription({ multiprocessors, bytes, fma: true, products }),
-    ...{ threads: 1, code: "CUDA", uses: `nothing: ${why}`, arenaIsArray: false },
+    ...{ threads: 1, code: "CUDA", uses: `nothing: ${why}`, arenaIsArray: false, spills: "host" as const },
     note: `planned for an ${name}: ${why}`,
     load: refuse,
     allocate: refuse,

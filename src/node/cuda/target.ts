@@ -3,15 +3,16 @@
  * driver one graph for each part of the program that is the same every time, and returns at once; reads wait.
  */
 import { at, invariant } from "../../base/invariant.ts";
-import { type CudaOptions, cudaDescription } from "../../codegen/cuda/description.ts";
+import { CUDA_RATES, type CudaOptions, cudaDescription } from "../../codegen/cuda/description.ts";
 import type { LaunchCode } from "../../codegen/cuda/library.ts";
 import { type Command, type CudaPart, type CudaProgram, emitCudaProgram } from "../../codegen/cuda/program.ts";
-import type { PlacedProgram } from "../../codegen/placed.ts";
+import { isTransfer, type PlacedProgram, type PlacedTransfer } from "../../codegen/placed.ts";
 import { driveScript } from "../../codegen/script-run.ts";
 import type { LoadOptions, Machine, Target, TargetAnswer } from "../../runtime/device.ts";
 import { architectureOf, type CompilerPlaces, type CudaCompiler, cudaCompiler, machineCode } from "./compiler.ts";
 import { CudaContext } from "./context.ts";
 import { Driver } from "./driver.ts";
+import { HostStore } from "./host-store.ts";
 import { CudaMemory } from "./memory.ts";
 import { TensorMaps } from "./tensor-maps.ts";
 
@@ -22,6 +23,10 @@ const DYNAMIC_SHARED_BYTES = 8;
 
 /** Code on a device, and the graphs that launch it. */
 class LoadedModule {
+  /** Ends the hold of the host's memory. */
+  readonly #release: () => void;
+  /** Of copies that are under way while the driver is told what to do, by their numbers. */
+  readonly #events = new Map<number, bigint>();
   readonly #context: CudaContext;
   readonly #module: bigint;
   readonly #functions = new Map<string, bigint>();
@@ -30,8 +35,9 @@ class LoadedModule {
   read: readonly unknown[] = [];
   #isOpen = true;
 
-  constructor(context: CudaContext, code: Uint8Array) {
+  constructor(context: CudaContext, code: Uint8Array, release: () => void) {
     this.#context = context;
+    this.#release = release;
     this.#module = context.driver.handle("cuModuleLoadData", code);
   }
 
@@ -42,6 +48,12 @@ class LoadedModule {
     if (sharedBytes > 0) this.#context.driver.call("cuFuncSetAttribute", made, DYNAMIC_SHARED_BYTES, sharedBytes);
     this.#functions.set(name, made);
     return made;
+  }
+
+  event(copy: number): bigint {
+    const event = this.#events.get(copy) ?? this.#context.event();
+    this.#events.set(copy, event);
+    return event;
   }
 
   dropGraphs(): void {
@@ -55,7 +67,9 @@ class LoadedModule {
     const { driver, stream } = this.#context;
     driver.release("cuStreamSynchronize", stream);
     this.dropGraphs();
+    for (const event of this.#events.values()) driver.release("cuEventDestroy_v2", event);
     driver.release("cuModuleUnload", this.#module);
+    this.#release();
   }
 }
 
@@ -66,23 +80,37 @@ const unreachable = new FinalizationRegistry<LoadedModule>((code) => code.close(
 class CudaMachine implements Machine {
   readonly moduleBytes: number;
   readonly memory: CudaMemory;
+  readonly spillBytes?: () => number;
   readonly #context: CudaContext;
   readonly #program: CudaProgram;
   readonly #loaded: LoadedModule;
-  /** Of the arena that the graphs are for. */
-  #address = 0n;
+  readonly #host: HostStore | null;
+  /** Of the arena and the host's memory that the graphs are for. */
+  #addresses: readonly bigint[] = [];
 
-  constructor(context: CudaContext, program: CudaProgram, code: Uint8Array, memory: CudaMemory) {
+  constructor(
+    context: CudaContext,
+    program: CudaProgram,
+    code: Uint8Array,
+    memory: CudaMemory,
+    host: HostStore | null,
+  ) {
     this.#context = context;
     this.#program = program;
     this.memory = memory;
     this.moduleBytes = code.length;
-    this.#loaded = new LoadedModule(context, code);
+    this.#host = host;
+    this.#loaded = new LoadedModule(context, code, host?.hold() ?? (() => undefined));
+    if (host) this.spillBytes = () => host.bytes;
     unreachable.register(this, this.#loaded);
   }
 
   get kernelFunctions(): number {
     return this.#program.functions;
+  }
+
+  get file(): HostStore | null {
+    return this.#host?.asMemory() ?? null;
   }
 
   run(): void {
@@ -92,7 +120,8 @@ class CudaMachine implements Machine {
   }
 
   step(i: number): void {
-    if (this.#address !== this.memory.address) this.#makeGraphs();
+    const [arena, host] = this.#addresses;
+    if (arena !== this.memory.address || host !== (this.#host?.address ?? 0n)) this.#makeGraphs();
     const graph = at(this.#loaded.graphs, i);
     if (graph !== null) this.#context.driver.call("cuGraphLaunch", graph, this.#context.stream);
     else this.#runPart(at(this.#program.parts, i));
@@ -104,16 +133,21 @@ class CudaMachine implements Machine {
 
   #makeGraphs(): void {
     this.#loaded.dropGraphs();
-    this.#address = this.memory.address;
+    this.#addresses = [this.memory.address, this.#host?.address ?? 0n];
     this.#loaded.graphs = this.#program.parts.map((part) => {
-      if (part.kind === "script" || part.commands.length === 0) return null;
+      if (part.kind === "script" || part.commands.every(isWait)) return null;
       return this.#context.graphOf(() => this.#runPart(part));
     });
   }
 
   #runPart(part: CudaPart): void {
     if (part.kind === "row") {
-      for (const command of part.commands) this.#command(command);
+      const underWay = new Map<number, bigint>();
+      for (const command of part.commands) {
+        if (command.kind === "transfer") this.#transfer(command.step, underWay);
+        else this.#command(command);
+      }
+      for (const copy of [...underWay.keys()]) this.#arrived(copy, underWay);
       return;
     }
     const word = new Uint8Array(4);
@@ -130,7 +164,31 @@ class CudaMachine implements Machine {
     );
   }
 
-  #command(command: Command): void {
+  /** Copies that are begun and waited for, beside the kernels; `underWay` has their streams. */
+  #transfer({ transfer, copy, queue, from, to, bytes }: PlacedTransfer, underWay: Map<number, bigint>): void {
+    if (transfer === "wait") {
+      this.#arrived(copy, underWay);
+      return;
+    }
+    const { driver, stream } = this.#context;
+    const beside = this.#context.copyStream(queue);
+    this.#context.follow(beside, stream, this.#loaded.event(copy));
+    const host = (address: number): bigint => (this.#host?.address ?? 0n) + BigInt(address);
+    const device = (address: number): bigint => this.memory.address + BigInt(address);
+    if (from.space === 0) {
+      driver.call("cuMemcpyDtoHAsync_v2", host(to.address), device(from.address), bytes, beside);
+    } else driver.call("cuMemcpyHtoDAsync_v2", device(to.address), host(from.address), bytes, beside);
+    driver.call("cuEventRecord", this.#loaded.event(copy), beside);
+    underWay.set(copy, beside);
+  }
+
+  /** What comes now waits for a copy, unless that was done at the end of an earlier row. */
+  #arrived(copy: number, underWay: Map<number, bigint>): void {
+    if (!underWay.delete(copy)) return;
+    this.#context.driver.call("cuStreamWaitEvent", this.#context.stream, this.#loaded.event(copy), 0);
+  }
+
+  #command(command: Exclude<Command, { kind: "transfer" }>): void {
     const { driver, stream } = this.#context;
     if (command.kind === "copy") this.memory.copy(command.to, command.from, command.bytes);
     else if (command.kind === "store") {
@@ -155,6 +213,8 @@ class CudaMachine implements Machine {
   }
 }
 
+const isWait = (command: Command): boolean => command.kind === "transfer" && command.step.transfer === "wait";
+
 interface Toolchain {
   readonly context: CudaContext;
   readonly options: CudaOptions;
@@ -167,7 +227,9 @@ function load({ context, compiler, options: cuda }: Toolchain, placed: PlacedPro
   const program = emitCudaProgram(placed.kernels, placed.copies, { options: cuda, stepwise });
   const code = machineCode(compiler, program.text, architectureOf(context.facts.capability));
   memory.reserve(placed.base + placed.plan.height);
-  return new CudaMachine(context, program, code, memory);
+  const hostBytes = placed.kernels.some(isTransfer) ? (placed.plan.others[0]?.height ?? 0) : 0;
+  const host = hostBytes > 0 ? HostStore.of(memory, context, hostBytes) : null;
+  return new CudaMachine(context, program, code, memory, host);
 }
 
 /** `products`: default f32. Tests ask for the rest: driver and compiler at other places, no fused multiply-add, tiles. */
@@ -210,8 +272,41 @@ export function cudaTarget(request: CudaRequest = {}): TargetAnswer {
     code: "CUDA",
     uses: `${facts.name}, ${multiprocessors} multiprocessors, by ${compiler.name}`,
     arenaIsArray: false,
+    spills: "host",
     load: (placed, how) => load({ context, compiler, options }, placed, how),
     allocate: () => new CudaMemory(context),
   };
   return target;
+}
+
+/** Of a copy that is timed. */
+const LINK_BYTES = 2 ** 26;
+
+let linkRate: number | null = null;
+
+/** Bytes a second between the device and pinned memory of the host, the slower way; of an H200 where there is no device. */
+export function measureLink(driver?: string): number {
+  const context = contextOf(driver);
+  if (typeof context === "string") return CUDA_RATES.linkRate ?? CUDA_RATES.byteRate;
+  linkRate ??= measuredLink(context);
+  return linkRate;
+}
+
+function measuredLink(context: CudaContext): number {
+  const memory = new CudaMemory(context);
+  memory.reserve(LINK_BYTES);
+  const block = context.pinned(LINK_BYTES);
+  const seconds = (copy: () => void): number => {
+    copy();
+    context.wait();
+    const started = performance.now();
+    copy();
+    context.wait();
+    return (performance.now() - started) / 1000;
+  };
+  const { driver, stream } = context;
+  const out = seconds(() => driver.call("cuMemcpyDtoHAsync_v2", block.address, memory.address, LINK_BYTES, stream));
+  const back = seconds(() => driver.call("cuMemcpyHtoDAsync_v2", memory.address, block.address, LINK_BYTES, stream));
+  memory.close();
+  return LINK_BYTES / Math.max(out, back);
 }

@@ -128,7 +128,7 @@ export interface CProgram {
   /** Features of the machine that it uses, in one line. */
   readonly uses: string;
   /** Whether its programs can have a file as second memory. */
-  readonly spills?: boolean;
+  readonly hasFiles?: boolean;
   emit(placed: PlacedProgram, options: NativeEmitOptions): NativeSource;
 }
 
@@ -312,7 +312,7 @@ export function cTarget(
     code: "machine code",
     uses: `${program.uses}, by ${tools.compiler.command}`,
     arenaIsArray: true,
-    spills: program.spills ?? false,
+    ...(program.hasFiles ? { spills: "file" } : {}),
     note: typeof folder === "string" ? `compiled programs are not cached: ${folder}` : null,
     load: (placed, how) => load(tools, program, placed, how),
     loadCode: (code, height, how) =>
@@ -344,7 +344,7 @@ export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
     return {
       description: nativeDescription(options),
       options,
-      spills: true,
+      hasFiles: true,
       uses: `${compiler.lanes} lanes of 32 bits, ${fma ? "fused multiply-add" : "no fused multiply-add"}`,
       emit: (placed, how) => emitNativeProgram(placed.kernels, placed.copies, how),
     };
