@@ -114,12 +114,12 @@ process.stderr.write(stderr);
 process.exit(status ?? 1);
 `;
 
-/** Streams, events, graphs and modules, in C. */
-const DRIVER_TEXT = (copies: "early" | "late"): string => `#include <dlfcn.h>
+/** Streams, events, graphs and modules, in C; LATE says when copies run, FOLDER where modules are loaded from. */
+const DRIVER_TEXT = `#include <dlfcn.h>
 #include <elf.h>
 #include <stdio.h>
 #include <unistd.h>
-#define LATE ${copies === "late" ? 1 : 0}
+static size_t pinned, launches;
 typedef struct { void (*launch)(void *, void **, unsigned, unsigned, int); void *body; int count, barriers; } Function;
 typedef enum { COPY, BYTES, WORDS, LAUNCH, RECORD, WAIT } Kind;
 typedef struct {
@@ -231,7 +231,7 @@ const DRIVER_FUNCTIONS: Readonly<Record<string, string>> = {
   cuGraphInstantiateWithFlags: "(void **e, void *g, unsigned long long f) { *e = g; return 0; }",
   cuGraphLaunch: "(void *g, void *q) { launches++; replay(g, (long)q); return 0; }",
   cuModuleLoadData: `(void **m, const void *data) {
-  char path[] = "/tmp/tidemark-emulated-XXXXXX";
+  char path[] = FOLDER "/module-XXXXXX";
   const int file = mkstemp(path);
   const size_t n = elf_bytes(data);
   if (file < 0 || write(file, data, n) != (ssize_t)n) return 999;
@@ -277,9 +277,7 @@ export function emulatedCuda({ copies = "early", changes = {} }: Emulated = {}):
   writeFileSync(header, DEVICE_TEXT);
   writeFileSync(nvcc, nvccText(compiler.command, header, VERSION));
   chmodSync(nvcc, 0o755);
-  const driver = fakeDriver(
-    { ...DRIVER_FUNCTIONS, ...changes },
-    `static size_t pinned, launches;\n${DRIVER_TEXT(copies)}`,
-  );
+  const how = `#define LATE ${copies === "late" ? 1 : 0}\n#define FOLDER ${JSON.stringify(folder)}\n`;
+  const driver = fakeDriver({ ...DRIVER_FUNCTIONS, ...changes }, `${how}${DRIVER_TEXT}`);
   return cudaTarget({ driver, compilers: { nvrtc: [], nvcc: [folder] } });
 }

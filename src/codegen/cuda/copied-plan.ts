@@ -14,9 +14,9 @@ import { type Expr, type Index, type LoopVar, operandsOf, walkExpr } from "../..
 import type { ContractNest, Operand, Store } from "../../kernel/loops.ts";
 import { product } from "../units.ts";
 import { deviceCall } from "./device-math.ts";
-import { sumElements, type TensorDevice, type TensorPlan, TILE_ROWS } from "./tensor-plan.ts";
+import { sumElements, type TensorDevice, type TensorPlan, TILE_DEPTH, TILE_ROWS } from "./tensor-plan.ts";
 import { inFours, inRoomyFours, isFourFloat, isWordFloat, matrixOf } from "./tensor-side.ts";
-import { FACTORS, type FactorType, rowUnit } from "./tensor-types.ts";
+import { FACTORS, type FactorType, rowElements, rowUnit } from "./tensor-types.ts";
 
 type Product = Omit<ContractNest, "scratch">;
 
@@ -47,6 +47,8 @@ export interface CopiedPlan {
   readonly pitch: number;
   /** Elements of it: sums of parts and transposed sides. */
   readonly workspace: number;
+  /** Predicted time, transposes included. */
+  readonly microseconds: number;
 }
 
 /** Stages that 227 KiB of shared memory have room for. */
@@ -69,7 +71,7 @@ export function callsIn(results: readonly Store[]): number {
   return [...seen].filter(({ kind }) => kind === "call").length;
 }
 
-/** Of a step of a tile on an H200, in microseconds: at once, and for each column. */
+/** Of a stage of a tile on an H200, in microseconds: at once, and for each column. */
 const STEP_START = 0.08;
 const STEP_COLUMN = 0.72 / 256;
 /** Of a transpose: at once, and for each byte that it reads and writes. */
@@ -153,7 +155,7 @@ export function copiedPlan(
   if (!best) return null;
   if (plan.factors === "tf32" && !best.left.isAcross && best.time > GAIN * plan.microseconds) return null;
   const places = placed(best.left, best.right, nest.depth.extent, sumElements(nest, plan));
-  return { ...best.shape, blocks: device.multiprocessors, isChanged, ...places };
+  return { ...best.shape, blocks: device.multiprocessors, isChanged, ...places, microseconds: best.time };
 }
 
 interface TimedPlan {
@@ -175,9 +177,11 @@ function timedPlan(
   const right = foundSide(nest.b, cols, depth, plan.factors);
   if (!left || !right || !storesFours(nest, operands, plan.parts)) return null;
   const down = Math.ceil(rows.extent / TILE_ROWS) * plan.parts;
+  // of 128 bytes a row, whatever the type
+  const stages = (Math.min(plan.partSteps, plan.steps) * TILE_DEPTH) / rowElements(plan.factors);
   const time = (width: number): number => {
     const waves = Math.ceil((down * Math.ceil(cols.extent / width)) / multiprocessors);
-    return waves * Math.min(plan.partSteps, plan.steps) * (STEP_START + STEP_COLUMN * width);
+    return waves * stages * (STEP_START + STEP_COLUMN * width);
   };
   const shapes = SHAPES.filter((shape) => tileCols === undefined || shape.cols === tileCols);
   const [shape = SHAPES[1]] = [...shapes].sort((x, y) => time(x.cols) - time(y.cols));

@@ -10,7 +10,7 @@ import { STORAGE_TYPES } from "../native/elements.ts";
 import { copiedPlan } from "./copied-plan.ts";
 import { isTensorAttend } from "./tensor-attend.ts";
 import { sumElements, type TensorDevice, tensorPlan } from "./tensor-plan.ts";
-import { cudaWork } from "./work.ts";
+import { cudaWork, PRODUCT_RATE, TENSOR_RATE } from "./work.ts";
 
 /** Bytes; what the driver aligns allocations to as well. */
 const ALIGNMENT = 256;
@@ -39,7 +39,7 @@ export const deviceClass = ({ multiprocessors, fma }: CudaOptions): DeviceClass 
 /** Of an H200 in f32, by `tidemark calibrate --target cuda`. */
 export const CUDA_RATES: CostModel = {
   name: "cuda",
-  productRate: 41e12,
+  productRate: PRODUCT_RATE,
   arithmeticRate: 9.6e12,
   byteRate: 3.7e12,
   cachedByteRate: 4.7e12,
@@ -47,9 +47,6 @@ export const CUDA_RATES: CostModel = {
   linkRate: 50e9,
   callSeconds: 0.9e-6,
 };
-
-/** Of products in tf32, flops a second: the median of those of GPT-2 (docs/lab/cuda.md). */
-const TENSOR_RATE = 250e12;
 
 export function cudaDescription(options: CudaOptions): TargetDescription {
   const device = deviceClass(options);
@@ -83,7 +80,7 @@ export function cudaDescription(options: CudaOptions): TargetDescription {
     },
     startsSums: (nest) => (tensor ? tensorPlan(nest, options)?.parts === 1 : false),
     shapeLoops: (kernel) => kernel,
-    work: cudaWork(options.multiprocessors),
+    work: cudaWork(options, tensor),
     rates: tensor ? { ...CUDA_RATES, name: "cuda-tf32", productRate: TENSOR_RATE } : CUDA_RATES,
   };
 }

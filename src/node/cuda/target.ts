@@ -76,6 +76,12 @@ class LoadedModule {
 /** The device has code back that no program can run any more. */
 const unreachable = new FinalizationRegistry<LoadedModule>((code) => code.close());
 
+interface Memories {
+  readonly memory: CudaMemory;
+  /** Beside it; null where a program has no copies to the host's memory. */
+  readonly host: HostStore | null;
+}
+
 /** A program in a device's memory. */
 class CudaMachine implements Machine {
   readonly moduleBytes: number;
@@ -88,13 +94,7 @@ class CudaMachine implements Machine {
   /** Of the arena and the host's memory that the graphs are for. */
   #addresses: readonly bigint[] = [];
 
-  constructor(
-    context: CudaContext,
-    program: CudaProgram,
-    code: Uint8Array,
-    memory: CudaMemory,
-    host: HostStore | null,
-  ) {
+  constructor(context: CudaContext, program: CudaProgram, code: Uint8Array, { memory, host }: Memories) {
     this.#context = context;
     this.#program = program;
     this.memory = memory;
@@ -229,7 +229,7 @@ function load({ context, compiler, options: cuda }: Toolchain, placed: PlacedPro
   memory.reserve(placed.base + placed.plan.height);
   const hostBytes = placed.kernels.some(isTransfer) ? (placed.plan.others[0]?.height ?? 0) : 0;
   const host = hostBytes > 0 ? HostStore.of(memory, context, hostBytes) : null;
-  return new CudaMachine(context, program, code, memory, host);
+  return new CudaMachine(context, program, code, { memory, host });
 }
 
 /** `products`: default f32. Tests ask for the rest: driver and compiler at other places, no fused multiply-add, tiles. */
