@@ -9,16 +9,20 @@
  *   --anchors    a script with PyTorch's variants of GPT-2 small and ResNet-50, which prints a line of JSON for each
  *   --kernels    bench/cuda.ts as a bundle
  *   --tidemark   the command's file; default: bin/tidemark.js
+ *   --webgpu     tests/support/webgpu-device.ts as a bundle; default: WebGPU is left out
  *   --seconds    for each measurement at most; default: 150
+ *   --until      when everything has to be over, in milliseconds since 1970; default: never
  *
- * Sections: small, gpt2, resnet, products, gaps, torch (the anchors); default: all. Every figure is written to OUT/gpu-beside.json as
- * soon as it is there, and a call that continues another one adds to it.
+ * Sections: gpt2, bf16, resnet, small, products, gaps, torch and torch_bf16 (the anchors), torch_small, host, webgpu; default: all.
+ * Every figure is written to OUT/gpu-beside.json as soon as it is there; a call that continues another one measures what is missing.
+ * bench/gpu-session.mjs calls this with everything that it needs on a bare machine.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { benchWords, LARGE } from "./gpu-programs.mjs";
 import { circumstances, publish } from "./speed-page.mjs";
 
 const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
@@ -28,12 +32,13 @@ const { values: options, positionals } = parseArgs({
   options: {
     ...{ spec: text(), anchors: text(), kernels: text(), out: text("."), from: text(), python: text("python3") },
     ...{ tidemark: text(path("../bin/tidemark.js")), seconds: text("150"), write: { type: "boolean" } },
+    ...{ webgpu: text(), until: text("Infinity") },
   },
 });
 
 const SMALL = ["mlp", "cnn", "lstm", "gpt", "chain64", "chain256"];
-/** Of the arena; GPT-2 small keeps 1,424 MiB. */
-const BUDGETS = [null, "5GB", "4GB", "3GB", "2800MiB", "2350MiB", "min"];
+/** Milliseconds below which nothing is begun. */
+const LEAST = 8000;
 const MIB = 2 ** 20;
 const LONGEST = 1000 * Number(options.seconds);
 /** Compilers of several variants run one after the other. */
@@ -50,7 +55,18 @@ function add(row) {
   process.stderr.write(`${JSON.stringify(row).slice(0, 300)}\n`);
 }
 
-function run(command, args, env = {}, timeout = LONGEST) {
+const left = () => Number(options.until) - Date.now();
+
+/** Whether a figure is to be measured: it is not there yet, and there is time. */
+function wanted(row) {
+  if (findIn(rows, row)) return false;
+  if (left() > LEAST) return true;
+  add({ ...row, error: "no time was left" });
+  return false;
+}
+
+function run(command, args, env = {}, longest = LONGEST) {
+  const timeout = Math.max(1000, Math.min(longest, left()));
   const how = { encoding: "utf8", maxBuffer: 1 << 28, env: { ...process.env, ...env } };
   const { status, stdout, stderr, error } = spawnSync(command, args, { ...how, timeout });
   const problem = status === 0 ? null : `${error?.code ?? `exit code ${status}`}: ${(stderr ?? "").trim().slice(-300)}`;
@@ -59,18 +75,19 @@ function run(command, args, env = {}, timeout = LONGEST) {
 
 const jsonOf = (lines) => lines.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
 
-/** Figures of one training program on the device. */
-function bench(section, program, products, budget, steps) {
-  const words = ["bench", program, "--target", "cuda", "--products", products, "--steps", String(steps), "--json"];
-  const limit = budget === null ? [] : ["--budget", budget];
-  const { lines, problem } = run(process.execPath, [options.tidemark, ...words, ...limit]);
+/** Figures of one training program on the device; `turn` counts equal runs. */
+function bench(section, what, { steps = 8, turn = 1 } = {}) {
+  const { program, products = "tf32", budget = null } = what;
+  const row = { section, by: "tidemark", program, products, budget, turn };
+  if (!wanted(row)) return;
+  const { lines, problem } = run(process.execPath, [options.tidemark, ...benchWords(what, steps)]);
   const [figures] = jsonOf(lines).slice(-1);
-  const row = { section, by: "tidemark", program, products, budget };
   if (!figures) {
     add({ ...row, error: problem });
     return;
   }
   const { stepMs, arenaBytes, persistentBytes, stateHash, predictedMs, kernelCalls, losses, planMs } = figures;
+  const { spillBytes, spillPersistentBytes, compileMs } = figures;
   const over = (arenaBytes - persistentBytes) / MIB;
   add({
     ...row,
@@ -80,11 +97,14 @@ function bench(section, program, products, budget, steps) {
     predictedMs,
     kernelCalls,
     planMs,
+    compileMs,
     losses: losses.slice(0, 5),
+    ...(spillBytes > 0 ? { spillMiB: spillBytes / MIB, spillPersistentMiB: spillPersistentBytes / MIB } : {}),
   });
 }
 
 const torch = (...sections) => {
+  if (!wanted({ section: sections[0], by: "torch" })) return;
   const { lines, problem } = run(options.python, [path("gpu-torch.py"), options.spec, ...sections]);
   for (const row of jsonOf(lines)) add({ ...row, by: "torch" });
   if (problem !== null) add({ section: sections[0], by: "torch", error: problem });
@@ -93,52 +113,78 @@ const torch = (...sections) => {
 /** `tf32 qkv forward 8192x2304x768: 0.150 ms, 194.00 TFLOP/s` */
 const PRODUCT = /^tf32 (.+) (forward|to input|to weight) [\dx]+: ([\d.]+) ms, ([\d.]+) TFLOP/;
 
+/** PyTorch's variants of GPT-2 small and ResNet-50. */
+function anchors(section, cases, env = {}) {
+  if (!wanted({ section, by: "torch" })) return;
+  const seconds = Math.min(ANCHORS_SECONDS, left() / 1000);
+  const given = { CASES: cases, OUT: options.out, LIMIT: String(seconds), ...env };
+  const { lines, problem } = run(options.python, [options.anchors], given, 1000 * ANCHORS_SECONDS);
+  for (const { model, variant, peak_over_persist_MB: overMiB, step_ms: ms, error, skipped } of jsonOf(lines)) {
+    add({
+      section: model.startsWith("resnet") ? "resnet" : section,
+      by: "torch",
+      program: model,
+      how: variant,
+      ...(ms === undefined ? { error: error ?? skipped } : { ms, overMiB }),
+    });
+  }
+  if (problem !== null) add({ section, by: "torch", error: problem });
+}
+
+function ownProducts() {
+  if (!wanted({ section: "products", by: "tidemark" })) return;
+  const { lines, problem } = run(process.execPath, [options.kernels, "kernels"]);
+  for (const line of lines) {
+    const [, name, way, ms, tflops] = PRODUCT.exec(line) ?? [];
+    if (name) add({ section: "products", by: "tidemark", name, way, ms: Number(ms), tflops: Number(tflops) });
+  }
+  if (problem !== null) add({ section: "products", by: "tidemark", error: problem });
+}
+
+function ownGaps() {
+  if (!wanted({ section: "gaps", by: "tidemark" })) return;
+  const { lines, problem } = run(process.execPath, [options.tidemark, "calibrate", "--target", "cuda", "--json"]);
+  const [figures] = jsonOf(lines).slice(-1);
+  const tiny = figures?.samples.find(({ name }) => /tiny kernels/.test(name));
+  add({
+    section: "gaps",
+    by: "tidemark",
+    ...(tiny ? { gapUs: (1e6 * tiny.seconds) / tiny.work.calls } : { error: problem }),
+  });
+}
+
+/** The programs of a section, the first two once more for their bits. */
+function large(section) {
+  for (const what of LARGE[section]) bench(section, what);
+  for (const what of LARGE[section].slice(0, 2)) bench(section, what, { turn: 2 });
+}
+
 const SECTIONS = {
+  gpt2: () => large("gpt2"),
+  bf16: () => large("bf16"),
+  resnet: () => large("resnet"),
   small() {
-    for (const program of SMALL) for (const products of ["tf32", "f32"]) bench("small", program, products, null, 53);
-    torch("small");
-  },
-  gpt2() {
-    for (const budget of BUDGETS) bench("gpt2", "gpt2-small", "tf32", budget, 8);
-  },
-  resnet() {
-    bench("resnet", "resnet50", "tf32", null, 8);
+    for (const program of SMALL)
+      for (const products of ["tf32", "f32"]) bench("small", { program, products }, { steps: 53 });
   },
   products() {
-    const { lines, problem } = run(process.execPath, [options.kernels, "kernels"]);
-    for (const line of lines) {
-      const [, name, way, ms, tflops] = PRODUCT.exec(line) ?? [];
-      if (name) add({ section: "products", by: "tidemark", name, way, ms: Number(ms), tflops: Number(tflops) });
-    }
-    if (problem !== null) add({ section: "products", by: "tidemark", error: problem });
+    ownProducts();
     torch("products");
   },
   gaps() {
-    const { lines, problem } = run(process.execPath, [options.tidemark, "calibrate", "--target", "cuda", "--json"]);
-    const [figures] = jsonOf(lines).slice(-1);
-    const tiny = figures?.samples.find(({ name }) => /tiny kernels/.test(name));
-    add({
-      section: "gaps",
-      by: "tidemark",
-      ...(tiny ? { gapUs: (1e6 * tiny.seconds) / tiny.work.calls } : { error: problem }),
-    });
+    ownGaps();
     torch("gaps");
   },
-  torch() {
-    // without autocast, its case "bf16" is GPT-2 small in tf32, eager and compiled
-    const env = { CASES: "bf16,expert,res", OUT: options.out, LIMIT: String(ANCHORS_SECONDS) };
-    const { lines, problem } = run(options.python, [options.anchors], env, 1000 * ANCHORS_SECONDS);
-    for (const { model, variant, peak_over_persist_MB: overMiB, step_ms: ms, error, skipped } of jsonOf(lines)) {
-      const section = model.startsWith("resnet") ? "resnet" : "gpt2";
-      add({
-        section,
-        by: "torch",
-        program: model,
-        how: variant,
-        ...(ms === undefined ? { error: error ?? skipped } : { ms, overMiB }),
-      });
-    }
-    if (problem !== null) add({ section: "torch", by: "torch", error: problem });
+  // without autocast, its case "bf16" is GPT-2 small in tf32, eager and compiled
+  torch: () => anchors("gpt2", "bf16,expert,res"),
+  torch_bf16: () => anchors("bf16", "bf16,expert", { AUTOCAST: "bf16" }),
+  torch_small: () => torch("small"),
+  host: () => large("host"),
+  webgpu() {
+    const row = { section: "webgpu", by: "tidemark" };
+    if (options.webgpu === undefined || !wanted(row)) return;
+    const { lines, problem } = run(process.execPath, [options.webgpu, "adapter", "product", "steps"]);
+    add({ ...row, lines: lines.filter((line) => line !== ""), ...(problem === null ? {} : { error: problem }) });
   },
 };
 
@@ -220,20 +266,37 @@ function disagreement(all) {
   });
 }
 
+/** Sections in which a program has not the same parameters in every run. */
+const changedBits = (all) =>
+  ["gpt2", "bf16", "host"].flatMap((section) => {
+    const hashes = new Set(all.flatMap((row) => (row.section === section && row.stateHash ? [row.stateHash] : [])));
+    return hashes.size > 1 ? [`${section}: ${hashes.size} different states where there should be one`] : [];
+  });
+
+const webgpuText = (all) => {
+  const { lines = [] } = findIn(all, { section: "webgpu" }) ?? {};
+  return lines.length === 0 ? "" : `WebGPU, through Dawn:\n\n\`\`\`\n${lines.join("\n")}\n\`\`\``;
+};
+
 function tables(all) {
   const about = all.find(({ section }) => section === "about");
   const errors = all
     .filter(({ error }) => error !== undefined)
     .map(({ error, ...row }) => `${JSON.stringify(row)}: ${error}`);
-  for (const line of [...errors, ...disagreement(all)]) process.stderr.write(`${line}\n`);
+  for (const line of [...errors, ...disagreement(all), ...changedBits(all)]) process.stderr.write(`${line}\n`);
   return [
     about ? `On one ${about.device}, PyTorch ${about.torch}.` : "",
     `GPT-2 small, 8 × 1,024 tokens, tf32:\n\n${trainingTable(all, "gpt2")}`,
+    `The same with activations and products in bf16:\n\n${trainingTable(all, "bf16")}`,
+    `With the host's memory as second space, tf32:\n\n${trainingTable(all, "host")}`,
     `ResNet-50, 64 images, tf32:\n\n${trainingTable(all, "resnet")}`,
     smallTable(all),
     productsTable(all),
     gapsText(all),
-  ].join("\n\n");
+    webgpuText(all),
+  ]
+    .filter((part) => part !== "")
+    .join("\n\n");
 }
 
 if (options.from === undefined) {

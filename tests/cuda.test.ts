@@ -115,7 +115,7 @@ describe.skipIf(!nvcc)("CUDA text compiles, and keeps its registers", { timeout:
     expect(spills.filter((bytes) => bytes > 0)).toEqual([]);
   });
 
-  it("of products on tensor cores, but for a few bytes", () => {
+  it("of products on tensor cores", () => {
     for (const tileCols of [64, 128, 192, 256] as const) {
       const options = { ...OPTIONS, products: "tf32", tileCols } as const;
       const library = new CudaLibrary(options);
@@ -127,7 +127,7 @@ describe.skipIf(!nvcc)("CUDA text compiles, and keeps its registers", { timeout:
         const inputs = [ta ? f32(768, 512) : f32(512, 768), tb ? f32(384, 768) : f32(768, 384)];
         library.launches(kernelSample(matmul, { inputs, attrs: { ta, tb } }, cudaDescription(options)).kernel, true);
       }
-      expect(Math.max(...spillsOf(library.text))).toBeLessThanOrEqual(16);
+      expect(spillsOf(library.text).filter((bytes) => bytes > 0)).toEqual([]);
     }
   });
 });

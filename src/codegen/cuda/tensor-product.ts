@@ -51,6 +51,8 @@ import { type FactorType, ROW_BYTES } from "./tensor-types.ts";
 
 /** Floats after each row of the tile of sums: rows of neighbouring threads in different banks. */
 const PADDING = 8;
+/** Of a thread that fills shared memory, and of one that multiplies: together what a multiprocessor has for 256 of each. */
+const [PRODUCER_REGISTERS, CONSUMER_REGISTERS] = [96, 160];
 /** Rows of a column whose results a thread computes together: all are read before any is stored. */
 const TOGETHER = 4;
 
@@ -216,7 +218,7 @@ class TensorPrinter {
   #produce(): void {
     const { stages } = this.#plan;
     const line = (text: string): void => this.#code.line(text);
-    line('asm volatile("setmaxnreg.dec.sync.aligned.u32 88;");');
+    line(`asm volatile("setmaxnreg.dec.sync.aligned.u32 ${PRODUCER_REGISTERS};");`);
     // after registers are given back: consumers wait for these before they come here
     if (this.#nest.start) line("__syncthreads();");
     line(`const int id = threadIdx.x - ${CONSUMERS};`);
@@ -269,7 +271,7 @@ class TensorPrinter {
   #multiply(): void {
     const { cols, width, stages } = this.#plan;
     const line = (text: string): void => this.#code.line(text);
-    line('asm volatile("setmaxnreg.inc.sync.aligned.u32 168;");');
+    line(`asm volatile("setmaxnreg.inc.sync.aligned.u32 ${CONSUMER_REGISTERS};");`);
     line(`const int group = threadIdx.x / 128;`);
     line(`f32 sum[${cols / 2}];`);
     this.#ownSums();
@@ -283,6 +285,8 @@ class TensorPrinter {
     line(this.#isShort ? SHORT_FORM : DESCRIPTOR_FORM);
     const name = wgmmaName(width, this.#plan.factors, ALONG);
     if (this.#left.across) line("u32 corner[4]; across_corners(corner, group);");
+    // few steps would be written out, with an address in a register for each
+    line("#pragma unroll 1");
     this.#code.block("for (int step = 0; step < steps; step++)", () => {
       line("barrier_wait(full + 8 * number, parity);");
       line(`const u32 stage = stages + number * ${this.#stageBytes};`);
