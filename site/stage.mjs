@@ -102,7 +102,8 @@ export function stageDocuments(root, stage) {
     write(path, { title, ...fields }, body);
   };
 
-  writeFileSync(join(mkdirSync(stage, { recursive: true }) ?? stage, HOME), homeText(root, context));
+  mkdirSync(stage, { recursive: true });
+  writeFileSync(join(stage, HOME), homeText(root, context));
   for (const { section, entry, children } of entries) {
     if (!entry.folder) {
       copy(entry, { category: section });
