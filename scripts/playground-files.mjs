@@ -23,15 +23,20 @@ export async function sourceModule(path) {
 
 const { scriptText, shellHtml } = await sourceModule("view/page-shell.ts");
 
+/** What pages may do beside their own script: start the worker that is served with them. */
+const SERVED = { policy: ["worker-src 'self'"], scriptSource: "'self'" };
+
+/** Opened from files, they make the worker of its text, and it runs under their policy: it compiles WebAssembly and runs what is typed. */
+const FROM_FILES = { policy: ["worker-src 'self' blob:"], scriptSource: "'self' file: blob: 'unsafe-eval'" };
+
 /** A page: one script, allowed by its digest; what it loads comes from where it came from. */
-function pageHtml(title, script) {
+function pageHtml(title, script, allowed) {
   return shellHtml({
     title: `${title} · Tidemark playground`,
     noscript: "This page trains and plans with scripts of its own.",
     script,
     digest: createHash("sha256").update(script, "utf8").digest("base64"),
-    policy: ["worker-src 'self'"],
-    scriptSource: "'self'",
+    ...allowed,
   });
 }
 
@@ -53,18 +58,25 @@ async function bundled(entry, types, define = {}) {
   return scriptText(output[0].code);
 }
 
+/** Runs in a worker; a page that reads it has it as a function, of whose text it makes workers. */
+const workerScript = (code) =>
+  `((work)=>{typeof document==="undefined"?work():window.TIDEMARK_WORK=work})(function(){${code}\n});\n`;
+
 /**
  * @param {string} folder where the files go
  * @param {string} types the folder with the published types
+ * @param {{ fromFiles?: boolean, home?: string | null }} options `fromFiles`: the pages are also opened from a folder, without a
+ * server; `home`: what the name in the title leads to
  */
-export async function buildPlayground(folder, types) {
-  const worker = await bundled("worker.ts", types);
+export async function buildPlayground(folder, types, { fromFiles = false, home = null } = {}) {
+  const worker = workerScript(await bundled("worker.ts", types));
   // Plans that a browser keeps are those of this script.
   const digest = createHash("sha256").update(worker).digest("hex");
-  const define = { PLAYGROUND_BUILD: JSON.stringify(digest) };
+  const define = { PLAYGROUND_BUILD: JSON.stringify(digest), PLAYGROUND_HOME: JSON.stringify(home) };
   const [train, edit] = await Promise.all(["train.ts", "edit.ts"].map((entry) => bundled(entry, types, define)));
   mkdirSync(folder, { recursive: true });
-  const texts = [pageHtml("train", train), pageHtml("edit", edit), worker];
+  const allowed = fromFiles ? FROM_FILES : SERVED;
+  const texts = [pageHtml("train", train, allowed), pageHtml("edit", edit, allowed), worker];
   PLAYGROUND_FILES.forEach((name, i) => {
     writeFileSync(join(folder, name), texts[i]);
   });

@@ -113,7 +113,7 @@ export async function buildSite(root, out) {
   await writePages(root, out, staged);
   await writeSources(root, out, staged.linked);
   mkdirSync(join(out, "playground"), { recursive: true });
-  await buildPlayground(join(out, "playground"), join(root, "dist"));
+  await buildPlayground(join(out, "playground"), join(root, "dist"), { fromFiles: true, home: "../index.html" });
   writeViews(root, join(out, "plans"));
   const explainer = join(root, "scripts", "site-explainer.mjs");
   if (existsSync(explainer)) await (await import(pathToFileURL(explainer).href)).buildExplainer(out);

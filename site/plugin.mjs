@@ -34,8 +34,16 @@ function headerOf(file) {
     .trim();
 }
 
-/** The reference begins with `tidemark` and has the order of the exports. */
+/** What can be called comes before types, each by name. */
+const before = (a, b) =>
+  Number((b.kind & IS_VALUE) !== 0) - Number((a.kind & IS_VALUE) !== 0) || a.name.localeCompare(b.name, "en");
+
+/** The reference begins with `tidemark` and has the order of the exports, which are in the order of their names. */
 function sortEntries(project, names) {
+  for (const module of project.getReflectionsByKind(ReflectionKind.Module)) {
+    const lists = [module, ...(module.categories ?? []), ...(module.groups ?? [])];
+    for (const list of lists) list.children?.sort(before);
+  }
   for (const category of project.categories ?? []) {
     if (category.title === "Reference") category.children.sort((a, b) => names.indexOf(a.name) - names.indexOf(b.name));
   }
@@ -54,30 +62,52 @@ const takesTensor = (type) => {
   return type.type === "union" && type.types.some(takesTensor);
 };
 
-/** Sections about memory and errors, computed from the example of a function (facts.ts). */
-function addFacts(declaration, factsOf) {
-  const [signature] = declaration.signatures ?? [];
-  const example = signature?.comment?.blockTags.find(({ tag }) => tag === "@example");
-  const params = (signature?.parameters ?? []).map(({ name, type }) => ({ name, isTensor: takesTensor(type) }));
-  if (!example || !params.some(({ isTensor }) => isTensor)) return false;
+const hasExample = (signature) => signature.comment?.blockTags.some(({ tag }) => tag === "@example") ?? false;
+
+/** Overloads are written from the particular to the general, as the compiler wants them; readers want the general one first. */
+function sortSignatures({ signatures }) {
+  signatures?.sort((a, b) => (a.typeParameters?.length ?? 0) - (b.typeParameters?.length ?? 0));
+}
+
+/** What of a function is asked about: the entry point and the path of its name, and what its first signature takes. */
+function factRequest(module, path, signature) {
+  const example = signature.comment?.blockTags.find(({ tag }) => tag === "@example");
+  if (!example) return null;
+  const params = (signature.parameters ?? []).map(({ name, type, flags }) => ({
+    name,
+    isTensor: takesTensor(type),
+    isRest: flags.isRest,
+  }));
   const code = example.content
     .map((part) => part.text)
     .join("")
     .replace(/^```\w*\n|```\s*$/g, "");
-  if (/\bawait\b|from "(?!tidemark")/.test(code)) return false;
-  const facts = factsOf({ name: declaration.name, example: code, params });
-  if (!facts) return false;
-  if (facts.keeps !== null) {
-    const kept = facts.keeps.length > 0 ? `reads ${facts.keeps.join(", ")}` : "reads nothing of the forward pass";
-    addSection(signature, "@memory", `Its derivative ${kept}. Read off the derivative of the example.`);
-  }
+  return { module, path, example: code, params };
+}
+
+/** Sections about memory and errors, computed from the example of a function (facts.ts), where its comment does not say it. */
+function addFacts(declaration, module, path, factsOf) {
+  const signature = declaration.signatures?.findLast(hasExample) ?? declaration.signatures?.at(-1);
+  const request = signature && factRequest(module, path, signature);
+  const facts = request && factsOf(request);
+  if (!facts) return;
+  const says = (tag) => signature.comment.blockTags.some((each) => each.tag === tag);
+  if (facts.memory && !says("@memory")) addSection(signature, "@memory", facts.memory);
   if (facts.errors.size > 0) {
     const rows = [...facts.errors].map(
       ([code, message]) => `- [${code}](${SITE_ROOT}documents/Errors.html#${code.toLowerCase()}): ${inText(message)}`,
     );
-    addSection(signature, "@errors", `Some of what arguments that do not fit are answered with:\n\n${rows.join("\n")}`);
+    addSection(signature, "@errors", `Among others, for arguments that do not fit:\n\n${rows.join("\n")}`);
   }
-  return true;
+}
+
+/** The same for the functions of a namespace. */
+function addAllFacts(child, module, path, factsOf) {
+  const name = [...path, child.name];
+  sortSignatures(child);
+  if (child.kind === ReflectionKind.Function) addFacts(child, module, name, factsOf);
+  if (child.kind === ReflectionKind.Namespace)
+    for (const inner of child.children ?? []) addAllFacts(inner, module, name, factsOf);
 }
 
 /** A message as text of Markdown. */
@@ -98,7 +128,7 @@ export function connect(app, names, factsOf) {
     for (const module of project.getReflectionsByKind(ReflectionKind.Module)) {
       setCategory(module, "Reference");
       for (const child of module.children ?? []) {
-        if (module.name === "tidemark" && child.kind === ReflectionKind.Function) addFacts(child, factsOf);
+        addAllFacts(child, module.name, [], factsOf);
         if (module.name === "tidemark" && child.kind & IS_VALUE) {
           const category = CATEGORIES.find(([, pattern]) => pattern.test(fileOf(child)));
           if (category) setCategory(child, category[0]);

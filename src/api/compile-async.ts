@@ -78,6 +78,9 @@ interface Making {
  * a worker plans it and generates its code. Arguments are read for their types alone and may be specs. The result is that of
  * `compile`, whose program for these arguments is ready; other shapes are compiled when they are first called.
  *
+ * @throws PlanInfeasible where no plan fits `memory`; InvalidArgument for options and arguments that are
+ * none; Aborted by its `signal`
+ *
  * @example
  * ```ts
  * import { compileAsync, spec, tensor } from "tidemark";

@@ -176,9 +176,29 @@ function infoOf(maker: Maker, { flat, entry: { figures, details, request } }: Ca
 }
 
 /**
+ * With dimensions that have names and extents, and are padded to them (`shapes`, `pad`): the function gets the lengths before padding
+ * as its last argument, one scalar for each name.
+ *
+ * @example
+ * ```ts
+ * import { compile, tensor, type Tensor } from "tidemark";
+ *
+ * const meanOf = (x: Tensor, { T }: { T: Tensor }) => x.sum().div(T.cast("f32"));
+ * const mean = compile(meanOf, { shapes: { T: [4, 8] }, axes: [["T"]], pad: true });
+ * console.log(mean(tensor([1, 2, 6])).item()); // 3
+ * ```
+ */
+export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = unknown, N extends string = string>(
+  fn: (...args: [...A, Lengths<N>]) => R,
+  options: PaddedOptions<N>,
+): Compiled<A, R>;
+/**
  * Compiles a function over tensors. The result is called like the function; its first call with arguments of a new
  * structure or new shapes traces and plans, later ones only run. A number among the arguments may differ from call to call;
  * inside the function it is a scalar that takes the element type of what it meets, and `static` makes it a constant.
+ *
+ * @memory A program runs in one arena, whose bytes are known before it runs: `step.program(...args).arenaBytes`. The option `memory`
+ * limits them.
  *
  * @example
  * ```ts
@@ -188,10 +208,6 @@ function infoOf(maker: Maker, { flat, entry: { figures, details, request } }: Ca
  * console.log(scale(tensor([1, 2, 3])).toArray()); // [3, 5, 7]
  * ```
  */
-export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = unknown, N extends string = string>(
-  fn: (...args: [...A, Lengths<N>]) => R,
-  options: PaddedOptions<N>,
-): Compiled<A, R>;
 export function compile<A extends readonly (Tree | undefined)[] = [Tensor], R = unknown>(
   fn: (...args: A) => R,
   options?: CompileOptions,

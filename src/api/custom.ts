@@ -28,6 +28,8 @@ const tensorsOf = (traced: TracedGraph): readonly Tensor[] => traced.captures.ma
 /**
  * The same function, with a request to keep only its arguments for the backward pass and to run it again there.
  *
+ * @memory The arguments are kept. What is inside is there in the forward pass for a moment, and once more in the backward pass.
+ *
  * @example
  * import { checkpoint, grad, tensor } from "tidemark";
  *
@@ -168,6 +170,8 @@ function requireAgreement(fn: AnyFunction, { flat, traced: { graph } }: Bound, v
  * what was saved and the cotangent of the value and returns cotangents of the arguments, in an array. `fn` and
  * `forward` must agree: fn runs outside of programs, forward inside.
  *
+ * @memory What `forward` returns to be saved, and nothing else.
+ *
  * @example
  * import { customVjp, grad, tensor } from "tidemark";
  *
@@ -261,6 +265,8 @@ function jvpRegions(bound: Bound, rule: TracedGraph): readonly [Graph, Graph] {
 
 /**
  * A function with a forward-mode derivative of your own; reverse mode follows by transposition.
+ *
+ * @memory What the tangents read of the forward pass is kept, as for derivatives that are found.
  *
  * @example
  * import { customJvp, grad, tensor } from "tidemark";

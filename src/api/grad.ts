@@ -186,6 +186,8 @@ function cotangentTrees(
 /**
  * The gradient of a function that returns a scalar, with the structure of the argument.
  *
+ * @memory What the derivative reads of the forward pass is kept or computed again, as the plan of the whole program decides.
+ *
  * @example
  * import { grad, tensor } from "tidemark";
  *
@@ -215,6 +217,8 @@ export function grad(fn: AnyFunction, options: { argnums?: ArgNums; hasAux?: boo
 
 /**
  * Value and gradient in one pass: [loss, gradient], or [[loss, aux], gradient] with `hasAux`.
+ *
+ * @memory That of `grad`: the value is computed on the way.
  *
  * @example
  * import { tensor, valueAndGrad } from "tidemark";

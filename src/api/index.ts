@@ -1,4 +1,7 @@
-/** @file The library's entry point: functions.ts, tensors with methods, and the planner of budgets. */
+/**
+ * @file `tidemark`: tensors and functions of them, derivatives, and `compile`, which plans the memory of a function before it runs.
+ * What most programs import: with methods on tensors, and the planner of budgets.
+ */
 import "./budgets.ts";
 
 export { allOps } from "../ops/all.ts";

@@ -188,6 +188,8 @@ function matrices(fn: AnyFunction, args: readonly unknown[], wanted: Wanted): un
  * results. The matrix of tensors y and x is [...shape of y, ...shape of x]; for trees there is a tree like the argument in the place
  * of each tensor of the result.
  *
+ * @memory One forward pass, and a cotangent for each element of the result at once.
+ *
  * @example
  * import { jacrev, tensor } from "tidemark";
  *
@@ -207,6 +209,8 @@ export function jacrev<Args extends readonly Tree[] = [Tensor], R extends Tree =
 
 /**
  * The same by forward mode, one column for each element of the argument: for functions with more results than inputs.
+ *
+ * @memory A tangent for each element of the argument at once; nothing is kept.
  *
  * @example
  * import { jacfwd, jacrev, tensor } from "tidemark";
@@ -229,6 +233,8 @@ export function jacfwd<Args extends readonly Tree[] = [Tensor], R extends Tree =
 /**
  * All partial derivatives ∂y/∂x of a function from tensor to tensor, with shape [...shape of y, ...shape of x], by the mode that takes
  * fewer derivatives.
+ *
+ * @memory That of `jacrev` or `jacfwd`, whichever it takes.
  *
  * @example
  * import { jacobian, tensor } from "tidemark";

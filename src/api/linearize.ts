@@ -32,6 +32,8 @@ function parts(graph: Graph, params: number, results: number): readonly [Graph, 
  * The value of a function at a point, and the function from tangents of the arguments (of their structure) to the tangent of the
  * value there. Unlike `jvp`, what depends on the point alone is computed once, however many tangents follow.
  *
+ * @memory What tangents need of the point is kept for as long as the returned function is.
+ *
  * @example
  * import { linearize, tensor } from "tidemark";
  *

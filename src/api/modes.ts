@@ -41,6 +41,9 @@ export function withZeros(like: readonly Tensor[], floats: readonly Tensor[]): r
  * Reverse mode: the value, and a function from a cotangent of the value (of its structure) to cotangents of all
  * arguments. Cotangents of integers are zero.
  *
+ * @memory As for `grad`, inside of a program. Outside, the returned function keeps the arguments alone, and runs the forward pass again
+ * when it is called.
+ *
  * @example
  * import { tensor, vjp } from "tidemark";
  *
@@ -81,6 +84,8 @@ export function vjp<Args extends readonly Tree[] = [Tensor], R extends Tree = Te
 /**
  * Forward mode: the value, and its derivative along tangents of the arguments (of their structure).
  *
+ * @memory Nothing is kept: each value and its tangent live until the last step that reads them.
+ *
  * @example
  * import { jvp, tensor } from "tidemark";
  *
@@ -118,6 +123,8 @@ export function jvp<Args extends readonly Tree[] = [Tensor], R extends Tree = Te
 /**
  * The Hessian of a scalar function with respect to its first argument, applied to a vector, without forming it: the
  * derivative of the gradient along the vector.
+ *
+ * @memory That of the program of the gradient, with a tangent beside each of its values that depend on the vector.
  *
  * @example
  * import { hvp, tensor } from "tidemark";

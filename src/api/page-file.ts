@@ -63,6 +63,8 @@ class SettledFile extends PageFile implements SpillFile {
  * A file for the option `spill`, in a worker of a page: in the private file system of the page's origin. One for each compiled
  * function; `close()` removes it. What workers that have ended left behind is removed when the next one is made.
  *
+ * @throws TargetUnsupported where there is no private file system: outside of workers of pages
+ *
  * @example
  * // run, throws TargetUnsupported
  * // it is for workers of pages

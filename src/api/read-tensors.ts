@@ -124,6 +124,8 @@ export interface FileInfo {
  * Names, types and shapes of a safetensors file, and the texts that travel with it. The first bytes are enough, as long as the
  * whole header is among them.
  *
+ * @throws InvalidFile where the header is cut off or damaged
+ *
  * @example
  * import { fileInfo, save, tensor } from "tidemark";
  *

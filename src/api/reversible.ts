@@ -79,6 +79,8 @@ const EXAMPLE = "reversible((x, p) => x.mul(p.exp()), (y, p) => y.div(p.exp()))"
  * parameters as their second argument: what they close over has no derivative. Derivatives of higher order are taken
  * through the inverse; forward mode is not defined.
  *
+ * @memory The output is kept in place of the input.
+ *
  * @example
  * import { grad, reversible, type Tensor, tensor } from "tidemark";
  *
@@ -171,6 +173,8 @@ function requireBlock(name: string, block: unknown): void {
  * Blocks one after the other as one block, which keeps one state however many there are. Its parameters are a list with
  * those of each block.
  *
+ * @memory One state besides the parameters, the last, however many blocks there are.
+ *
  * @example
  * import { reversible, reversibleChain, type Tensor, tensor } from "tidemark";
  *
@@ -224,6 +228,8 @@ export function reversibleChain<X extends Tree = Tensor, P extends Tree = Tree>(
 
 /**
  * One block `iterations` times with the same parameters, as one block: the program and its memory are those of one iteration.
+ *
+ * @memory One state, the last, however many iterations there are.
  *
  * @example
  * import { grad, reversible, reversibleLoop, type Tensor, tensor } from "tidemark";

@@ -168,6 +168,8 @@ export function fileParts(tree: Tree, options: SaveOptions = {}): AsyncGenerator
  * chose, or one of the page's own from `navigator.storage.getDirectory()`), which has the new contents when all of it is
  * written and not before, or to a `WritableStream`.
  *
+ * @throws InvalidArgument for what cannot be written to; InvalidTree for what is no tree of tensors
+ *
  * @example
  * import { saveTo, tensor } from "tidemark";
  *
@@ -227,6 +229,9 @@ export function load(file: Uint8Array | ArrayBuffer, like?: Tree, options: LoadO
 /**
  * The same from a `Blob` or `File`, a `Response` of `fetch`, a `FileSystemFileHandle` or a `ReadableStream`, read one tensor at a
  * time: the file is never in memory as a whole.
+ *
+ * @throws InvalidFile where the file is cut off, damaged or has other tensors; InvalidArgument for what
+ * cannot be read from
  *
  * @example
  * import { loadFrom, save, tensor } from "tidemark";

@@ -18,6 +18,8 @@ export type OpenShard = (name: string) => ByteSource | Promise<ByteSource>;
  * The tensors of a checkpoint in several files, as `loadFrom` gives them for one: `index` has the bytes of its
  * `model.safetensors.index.json`, and `open` gives each file when it is its turn. In Node, `loadFile` takes the path of the index.
  *
+ * @throws InvalidFile where the index or a file is damaged or incomplete
+ *
  * @example
  * import { loadShards, save, tensor } from "tidemark";
  *

@@ -69,6 +69,8 @@ function requirePair<S>(returned: readonly [S, Tensor]): readonly [S, Tensor] {
 /**
  * Runs training steps and yields to the event loop between them, so that a page stays alive.
  *
+ * @throws InvalidArgument for options that are none; what a step throws
+ *
  * @example
  * ```ts
  * import { compile, type Tensor, tensor, trainLoop, valueAndGrad } from "tidemark";

@@ -101,6 +101,8 @@ const resultsOf = (tree: TreeDef, spec: unknown): readonly Result[] => {
  * results are stacked along an axis (`out`). It is one program over the whole batch, not a loop: products of matrices become one
  * product. What the function closes over, and arguments whose axis is null, are the same for all elements.
  *
+ * @memory That of the function on the whole batch; what does not depend on the batch is there once.
+ *
  * @example
  * import { grad, tensor, vmap } from "tidemark";
  *

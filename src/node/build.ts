@@ -31,6 +31,8 @@ export function aheadRuntime(): Uint8Array {
  * Compiles a function ahead of time: the result takes arguments like those of its calls and gives the files of a program that runs
  * without the compiler, in a page and in Node. `writeProgram` writes them to a folder.
  *
+ * @throws InvalidArgument for options that are none; PlanInfeasible where no plan fits `memory`
+ *
  * @example
  * import { mkdtempSync } from "node:fs";
  * import { tmpdir } from "node:os";
@@ -103,6 +105,8 @@ function requireOwn(folder: string, names: readonly string[], earlier: ProgramFi
  * Writes the files of a program to a folder, which is created if it does not exist. Files that were not written by an earlier
  * build, or have changed since, are not replaced unless `force` is given. The folder has the new files when all of them are on the
  * disk, `program.json` last.
+ *
+ * @throws StorageError where files cannot be written, or are there and from elsewhere
  *
  * @example
  * import { mkdtempSync, readdirSync } from "node:fs";

@@ -221,6 +221,9 @@ function resultOf<S extends Tree, C extends readonly Tree[]>(
  * can be killed at any moment: called again with the same arguments it continues from the last durable point, to the
  * same bits.
  *
+ * @throws InvalidArgument for options that are none; StorageError where the folder cannot be used or is
+ * another run's
+ *
  * @example import { longRun } from "tidemark/node"; import { type Tensor, tensor } from "tidemark";
  *
  * const { value, gradients } = await longRun({

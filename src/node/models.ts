@@ -5,6 +5,7 @@ import { TidemarkError } from "../base/errors.ts";
 import type { OnnxOptions } from "../exchange/onnx/read.ts";
 import type { Pt2Options } from "../exchange/pt2/read.ts";
 import type { ImportedModel } from "../exchange/shared/model.ts";
+import { requirePath } from "../trace/arguments.ts";
 import { externalFiles, unreadable } from "./external-files.ts";
 
 /** Options of {@link readModel}. */
@@ -13,6 +14,9 @@ export interface ReadModelOptions extends OnnxOptions, Pick<Pt2Options, "unknown
 /**
  * A model from an ONNX file (`.onnx`) or an exported PyTorch program (`.pt2`), as a function with its parameters as a tree; weights of ONNX
  * models in files beside them are found.
+ *
+ * @throws StorageError where the file cannot be read; InvalidFile where it is damaged; InvalidArgument for
+ * another ending
  *
  * @example
  * import { readModel } from "tidemark/node";
@@ -24,6 +28,7 @@ export interface ReadModelOptions extends OnnxOptions, Pick<Pt2Options, "unknown
  * }
  */
 export async function readModel(path: string, options: ReadModelOptions = {}): Promise<ImportedModel> {
+  requirePath("readModel", path);
   const kind = extname(path).toLowerCase();
   const file = await bytesOf(path);
   try {

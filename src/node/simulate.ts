@@ -121,6 +121,9 @@ async function resume(store: Store, programs: ForwardPrograms, there: readonly n
  * Runs `steps` steps from a state. With `directory` the run can be killed at any moment: called again with the same
  * arguments it continues from the last durable state, to the same bits.
  *
+ * @throws InvalidArgument for options that are none; StorageError where the folder cannot be used or is
+ * another run's
+ *
  * @example import { simulate } from "tidemark/node"; import { type Tensor, tensor } from "tidemark";
  *
  * const { state } = await simulate({

@@ -141,6 +141,9 @@ async function lastPoint(store: Store, { layout, flat }: Checkpoint, steps: numb
 /**
  * Trains for a number of steps; killed at any moment and called again, it continues from the last checkpoint.
  *
+ * @throws InvalidArgument for options that are none; StorageError where the folder cannot be used or is
+ * another run's
+ *
  * @example import { mkdtempSync } from "node:fs"; import { tmpdir } from "node:os"; import { join } from "node:path";
  * import { type Tensor, tensor, valueAndGrad } from "tidemark"; import { train } from "tidemark/node";
  *

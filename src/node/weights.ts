@@ -11,6 +11,7 @@ import { parseBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { divide, indexText, isIndexName, shardName } from "../formats/shard-index.ts";
 import { bytesOf } from "../kernel/dtype.ts";
+import { requirePath } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import type { Tree } from "../trace/tree.ts";
 import { NODE_FILES } from "./files.ts";
@@ -73,6 +74,8 @@ export interface SaveFileOptions extends SaveOptions {
  * Writes a tree of tensors as a safetensors file, or as an `.npz` file where the path ends so. A file of that name is replaced when the
  * new one is whole and on the disk: a process that is killed on the way leaves the old one.
  *
+ * @throws StorageError where the file cannot be written; InvalidTree for what is no tree of tensors
+ *
  * @example
  * import { mkdtempSync } from "node:fs";
  * import { tmpdir } from "node:os";
@@ -85,6 +88,7 @@ export interface SaveFileOptions extends SaveOptions {
  * console.log((await loadFile(path, { w: tensor([0, 0]) })).w.toArray()); // [1, 2]
  */
 export async function saveFile(path: string, tree: Tree, options: SaveFileOptions = {}): Promise<void> {
+  requirePath("saveFile", path);
   const { shardBytes, ...rest } = options;
   if (isNumpyName(path)) return writeAll([[path, once(() => numpyFile(path, tree, options))]]);
   if (shardBytes === undefined) return writeAll([[path, fileParts(tree, rest)]]);
@@ -132,6 +136,9 @@ async function withFile<T>(path: string, use: (file: FileHandle) => Promise<T>):
  * The tensors of a safetensors file, as `load` gives them; of a checkpoint in several files by the path of its `.index.json`; or of an
  * `.npy` file (as `value`) or `.npz` file.
  *
+ * @throws StorageError where the file cannot be read; InvalidFile where it is cut off, damaged or has other
+ * tensors
+ *
  * @example
  * import { mkdtempSync } from "node:fs";
  * import { tmpdir } from "node:os";
@@ -146,6 +153,7 @@ async function withFile<T>(path: string, use: (file: FileHandle) => Promise<T>):
 export async function loadFile(path: string): Promise<Record<string, Tensor>>;
 export async function loadFile<T extends Tree>(path: string, like: T, options?: LoadOptions): Promise<T>;
 export async function loadFile(path: string, like?: Tree, options: LoadOptions = {}): Promise<unknown> {
+  requirePath("loadFile", path);
   if (isIndexName(path)) return loadSharded(path, like, options);
   return withFile(path, async (file) => {
     if (isNumpyName(path)) return treeFromNumpy(path, await file.readFile(), like, options);

@@ -30,6 +30,8 @@ const LONGEST = 200;
 /**
  * Reads a problem; faulty lines are reported together.
  *
+ * @throws ParseError with the lines that are faulty
+ *
  * @example
  * import { parseCsv } from "tidemark/plan";
  *

@@ -35,6 +35,8 @@ export interface Explanation {
 /**
  * Explains a value, given by its name in the plan's text, by its path in the arguments, or itself.
  *
+ * @throws InvalidArgument for a name that the plan does not have
+ *
  * @example
  * import { compile, grad, type Tensor, zeros } from "tidemark";
  * import { explainValue } from "tidemark/plan";
@@ -86,6 +88,8 @@ function explained(facts: PlanFacts, value: Value): Explanation {
 
 /**
  * What `explainValue` says, as text; `b12` asks for a buffer.
+ *
+ * @throws InvalidArgument for a name that the plan does not have
  *
  * @example
  * import { compile, grad, type Tensor, zeros } from "tidemark";

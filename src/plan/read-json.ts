@@ -19,6 +19,8 @@ type Fields = Readonly<Record<string, unknown>>;
 /**
  * Reads a plan file.
  *
+ * @throws ParseError for text that is no plan, or one of another version
+ *
  * @example
  * import { compile, grad, type Tensor, zeros } from "tidemark";
  * import { planJson, readPlanJson } from "tidemark/plan";
@@ -53,6 +55,8 @@ function notReadable(summary: string, help: string): TidemarkError {
 
 /**
  * Data that claims to be a plan.
+ *
+ * @throws ParseError for data that is no plan, or one of another version
  *
  * @example
  * import { compile, grad, type Tensor, zeros } from "tidemark";

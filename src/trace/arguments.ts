@@ -64,6 +64,16 @@ export function requireFunction(name: string, what: string, value: unknown, exam
   );
 }
 
+/** The path of a file. */
+export function requirePath(name: string, path: unknown): void {
+  if (typeof path === "string") return;
+  fail(
+    "InvalidArgument",
+    `${name}: the path must be a string, got ${describe(path)}`,
+    `${name}("model.safetensors", ...)`,
+  );
+}
+
 /** A list, and not the single item or the items one by one; `example` shows how to pass it. */
 export function requireArray(name: string, what: string, value: unknown, example: string): void {
   if (Array.isArray(value)) return;

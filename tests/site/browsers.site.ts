@@ -8,6 +8,7 @@ import { pathToFileURL } from "node:url";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { browserPath, launch, NO_BROWSER } from "../support/browser.ts";
+import { patience } from "../support/patience.ts";
 import { ROOT } from "../support/project.ts";
 import { builtSite, CLOSELY } from "./built.ts";
 import { Firefox, firefoxPath, NO_FIREFOX } from "./firefox.ts";
@@ -19,8 +20,12 @@ const urlOf = (page: string): string => pathToFileURL(join(site.folder, page)).h
 
 /** All guides and modules, and every twentieth of the others: what they consist of is the same. */
 const opened = site.pages.filter(
-  (page, i) => /^(index|documents\/[^.]*\.html|modules|plans|explainer)/.test(page) || i % 20 === 0,
+  (page, i) => /^(index|documents\/[^.]*\.html|modules|plans|explainer|playground)/.test(page) || i % 20 === 0,
 );
+
+/** Pages that compute say when they have. */
+const computes = (page: string): boolean => /^(playground\/|explainer\/[^/]*$)/.test(page);
+const READY = 'document.documentElement.matches("[data-ready]")';
 
 for (const [path, message] of [
   [chromium, NO_BROWSER],
@@ -63,7 +68,10 @@ describe.runIf(chromium !== null)("in Chromium", () => {
   it("no page throws or loads anything from elsewhere", async () => {
     const page = await browser.newPage();
     const said = watch(page);
-    for (const path of opened) await page.goto(urlOf(path));
+    for (const path of opened) {
+      await page.goto(urlOf(path));
+      if (computes(path)) await page.waitForFunction(READY, null, { timeout: patience(60_000) });
+    }
     expect(opened.length).toBeGreaterThan(100);
     expect(said).toEqual([]);
     await page.close();
@@ -147,10 +155,14 @@ describe.runIf(firefox !== null)("in Firefox", () => {
       await browser.open("data:text/html,<script>throw new Error('on purpose')</script>");
       await expect.poll(() => browser.output).toContain("on purpose");
       browser.output = "";
-      const pages = [...CLOSELY, ...opened.filter((page) => /^(plans|explainer)/.test(page))];
+      const pages = [...CLOSELY, ...opened.filter((page) => /^(plans|explainer|playground)/.test(page))];
       for (const page of pages) {
         await browser.open(urlOf(page));
         expect(await browser.run("return document.body.innerText.length"), page).toBeGreaterThan(50);
+        if (!computes(page)) continue;
+        await expect
+          .poll(() => browser.run(`return ${READY}`), { timeout: patience(60_000), message: page })
+          .toBe(true);
       }
       const errors = browser.output.split("\n").filter((line) => /JavaScript error: file:|console\.error/.test(line));
       expect(errors).toEqual([]);

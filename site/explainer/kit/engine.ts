@@ -2,7 +2,7 @@
  * @file The library in a worker, as asynchronous functions. Pages may be opened from files, where scripts cannot be read and workers
  * cannot be loaded: so the script of the worker is a function that the page has as a value, and its text makes the worker.
  */
-import { createClient } from "../../../src/playground/page/client.ts";
+import { createClient, workerOf } from "../../../src/playground/page/client.ts";
 import type { Calls, Told } from "../engine/calls.ts";
 
 declare global {
@@ -14,11 +14,7 @@ declare global {
 
 /** A worker of this script. */
 export function engineWorker(): Worker {
-  const text = `(${window.TIDEMARK_ENGINE.toString()})()`;
-  const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
-  const worker = new Worker(url, { name: "tidemark" });
-  URL.revokeObjectURL(url);
-  return worker;
+  return workerOf(window.TIDEMARK_ENGINE);
 }
 
 export function createEngine(heard: (told: Told) => void = () => {}) {

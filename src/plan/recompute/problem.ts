@@ -97,6 +97,8 @@ function refuse(problem: RecomputeProblem, summary: string, help = ORDER): never
 /**
  * Refuses a problem whose order is not an order, or whose numbers are none.
  *
+ * @throws InvalidGraph
+ *
  * @example
  * import { checkProblem, readGraph } from "tidemark/plan";
  *

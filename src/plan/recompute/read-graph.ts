@@ -146,6 +146,8 @@ function fromTrace(json: Json): RecomputeProblem {
 /**
  * Reads either kind; the order of first executions is `graph.order`, else the file's, made topological.
  *
+ * @throws ParseError for text that is neither
+ *
  * @example
  * import { readGraph } from "tidemark/plan";
  *

@@ -26,13 +26,43 @@ export interface Client<C = Calls> {
   end(): void;
 }
 
-/** The worker that is served beside the page. */
-export const servedWorker = (): Worker => new Worker(new URL("worker.js", document.baseURI), { name: "tidemark" });
+declare global {
+  interface Window {
+    /** What worker.js does, in a page that has read it as a script of its own. */
+    TIDEMARK_WORK?: () => void;
+  }
+}
+
+/** A worker of the text of a function: a page that was opened from a file can load none. */
+export function workerOf(work: () => void): Worker {
+  const url = URL.createObjectURL(new Blob([`(${work.toString()})()`], { type: "text/javascript" }));
+  const worker = new Worker(url, { name: "tidemark" });
+  URL.revokeObjectURL(url);
+  return worker;
+}
+
+/** The worker whose script lies beside the page. */
+export const ownWorker = (): Worker =>
+  window.TIDEMARK_WORK
+    ? workerOf(window.TIDEMARK_WORK)
+    : new Worker(new URL("worker.js", document.baseURI), { name: "tidemark" });
+
+/** Comes before the first worker: a page that was opened from a file reads the script of its workers. */
+export async function readWorkerScript(): Promise<void> {
+  if (location.protocol !== "file:") return;
+  const script = document.createElement("script");
+  await new Promise<void>((resolve, reject) => {
+    script.onload = () => resolve();
+    script.onerror = () => reject("worker.js is not beside the page");
+    script.src = "worker.js";
+    document.head.append(script);
+  });
+}
 
 /** @param start makes a worker that answers these calls */
 export function createClient<C = Calls, T extends object = Told>(
   heard: (told: T) => void = () => {},
-  start: () => Worker = servedWorker,
+  start: () => Worker = ownWorker,
 ): Client<C> {
   let worker: Worker | null = null;
   let calls = 0;

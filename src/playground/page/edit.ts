@@ -13,6 +13,7 @@ import type { State, Store } from "../../view/page/store.ts";
 import { type Complaint, FILE, isComplaint } from "../complaint.ts";
 import { EXAMPLES } from "../examples.ts";
 import type { Sight } from "../study.ts";
+import { readWorkerScript } from "./client.ts";
 import { firstOpening, type Opening, openingOf, rememberText, textFields } from "./edit-link.ts";
 import { createEditor, type Editor } from "./editor.ts";
 import { textsView } from "./graph-texts.ts";
@@ -194,7 +195,7 @@ function addressOf(store: Store, desk: Desk, study: StudyClient, views: PlanView
 
 async function start(): Promise<void> {
   dress();
-  const opening = await firstOpening();
+  const [opening] = await Promise.all([firstOpening(), readWorkerScript()]);
   const texts = textsView();
   let started: Started | null = null;
   const changed = (): void => {

@@ -11,8 +11,14 @@ import { createStore, type State, type Store, shownOf, wholeFrame } from "../../
 import { STYLE } from "../../view/page/style.ts";
 import { PLAYGROUND_STYLE } from "./style.ts";
 
+/** What the name in the title leads to, written by the build; null: nothing. */
+declare const PLAYGROUND_HOME: string | null;
+
+/** A folder that was opened from a file has no first page. */
+const FIRST = location.protocol === "file:" ? "index.html" : "./";
+
 const PAGES = [
-  { file: "./", name: "train" },
+  { file: FIRST, name: "train" },
   { file: "edit.html", name: "edit" },
 ] as const;
 
@@ -39,7 +45,8 @@ export function titleOf(page: (typeof PAGES)[number]["name"]): readonly HTMLElem
   const links = PAGES.map(({ file, name }) =>
     h("a", { href: file, "aria-current": name === page ? "page" : null }, name),
   );
-  return [h("h1", {}, "Tidemark playground"), h("nav", { "aria-label": "pages" }, ...links)];
+  const name = PLAYGROUND_HOME === null ? "Tidemark" : h("a", { href: PLAYGROUND_HOME }, "Tidemark");
+  return [h("h1", {}, name, " playground"), h("nav", { "aria-label": "pages" }, ...links)];
 }
 
 /** The header of a page, with page-specific content in the middle. */

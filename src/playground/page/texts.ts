@@ -11,7 +11,7 @@
 import type { PlanReply, ViewCurve } from "../../view/data.ts";
 import { type Complaint, isComplaint } from "../complaint.ts";
 import type { Sight } from "../study.ts";
-import { type Client, createClient, servedWorker } from "./client.ts";
+import { type Client, createClient, ownWorker } from "./client.ts";
 
 /** Time limits of a text's run and of planning. */
 const [RUN_LIMIT_MS, PLAN_LIMIT_MS] = [3000, 30000] as const;
@@ -59,7 +59,7 @@ export interface Texts {
  * @param curve called when the shown text's curve has new points
  * @param start makes a worker that studies texts
  */
-export function createTexts(curve: (curve: ViewCurve) => void, start: () => Worker = servedWorker): Texts {
+export function createTexts(curve: (curve: ViewCurve) => void, start: () => Worker = ownWorker): Texts {
   const heard = (from: Reader, points: ViewCurve): void => {
     if (from === good) curve(points);
   };

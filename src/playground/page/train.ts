@@ -10,6 +10,7 @@ import { section } from "../../view/page/parts.ts";
 import { applyPlace, placeFields, QUIET_FIELDS } from "../../view/page/place.ts";
 import type { State, Store } from "../../view/page/store.ts";
 import { CATALOG } from "../catalog.ts";
+import { readWorkerScript } from "./client.ts";
 import { drawHashes, drawTrainFigures } from "./figures.ts";
 import { lossesView } from "./losses.ts";
 import { type Progress, Session } from "./session.ts";
@@ -197,6 +198,7 @@ async function firstPlan(session: Session, model: string) {
 
 async function start(): Promise<void> {
   dress();
+  await readWorkerScript();
   const reading = readAddress(location.hash);
   const fields: AddressFields = "fields" in reading ? reading.fields : {};
   const model = MODELS.find(({ name }) => name === fields.model)?.name ?? FIRST_MODEL;

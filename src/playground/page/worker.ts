@@ -1,4 +1,4 @@
-/** @file The script of every worker of the playground. */
+/** @file The script of every worker of the playground. The build wraps it, so that pages opened from files can read it too. */
 import { createWork } from "../work.ts";
 import { answerCalls } from "./answer.ts";
 
