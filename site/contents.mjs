@@ -99,6 +99,21 @@ export const SECTIONS = [
 /** Documents that are written where a feature is there. */
 export const OPTIONAL = ["docs/devices.md", "docs/mpi.md", "docs/scale.md", "docs/explainer.md"];
 
+/** Pages that compute, by the document about them, which links them first. */
+export const LIVE = {
+  "docs/explainer.md": ["Open the explainer", "explainer/index.html"],
+  "docs/playground.md": ["Open the playground", "playground/index.html"],
+  "docs/view.md": ["Open a plan", "plans/cnn.html"],
+};
+
+/** What the first page of the site links before its text. */
+export const FIRST_LINKS = [
+  ["Quickstart", "documents/Quickstart.html"],
+  ["Explainer", "explainer/index.html"],
+  ["Playground", "playground/index.html"],
+  ["All guides and the reference", "modules.html"],
+];
+
 /** The document that the site opens with. */
 export const HOME = "README.md";
 

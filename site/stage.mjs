@@ -4,7 +4,7 @@
  */
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
-import { HOME, OPTIONAL, SECTIONS } from "./contents.mjs";
+import { FIRST_LINKS, HOME, LIVE, OPTIONAL, SECTIONS } from "./contents.mjs";
 
 /** In front of paths from the root of the site, until a page knows where it is (plugin.mjs). */
 export const SITE_ROOT = "siteroot:";
@@ -73,6 +73,8 @@ function relinked(text, path, { documents, folders, root, linked }) {
 /** Blocks without the line that tells the tests to run them. */
 const shown = (text) => text.replace(/^(```ts\n)\/\/ run.*\n/gm, "$1");
 
+const siteLink = ([title, path]) => `[${title}](${SITE_ROOT}${path})`;
+
 const header = (fields) =>
   `---\n${Object.entries(fields)
     .map(([key, value]) => `${key}: ${JSON.stringify(value)}\n`)
@@ -99,7 +101,7 @@ export function stageDocuments(root, stage) {
   };
   const copy = (path, fields) => {
     const { title, body } = split(readFileSync(join(root, path), "utf8"));
-    write(path, { title, ...fields }, body);
+    write(path, { title, ...fields }, LIVE[path] ? `**${siteLink(LIVE[path])}**\n\n${body}` : body);
   };
 
   mkdirSync(stage, { recursive: true });
@@ -124,7 +126,8 @@ export function stageDocuments(root, stage) {
   };
 }
 
-/** README without its heading, which the page has from the name of the project. */
+/** README without its heading, which the page has from the name of the project, below links to what is read first. */
 function homeText(root, context) {
-  return relinked(shown(split(readFileSync(join(root, HOME), "utf8")).body), HOME, context);
+  const links = `${FIRST_LINKS.map(siteLink).join(" · ")}\n\n`;
+  return links + relinked(shown(split(readFileSync(join(root, HOME), "utf8")).body), HOME, context);
 }

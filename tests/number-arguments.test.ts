@@ -34,6 +34,9 @@ import { odeint } from "../src/sim/index.ts";
 const row = (...values: number[]): Tensor => tensor(values);
 const noise = (dtype: "f32" | "f64"): Tensor => random.normal(random.key(7), [37], { dtype });
 
+/** A stand-in that says nothing of its parameters. */
+const hidden = <A extends unknown[], R>(fn: (...args: A) => R): ((...args: A) => R) => new Proxy(fn, {});
+
 /** Counts how often a function is traced. */
 function counted<A extends unknown[], R>(fn: (...args: A) => R): { fn: (...args: A) => R; traces: () => number } {
   let traces = 0;
@@ -280,5 +283,32 @@ describe("a number that has to be known", () => {
       expect(f(row(1, 2), 0).toArray()).toEqual([1, 2]);
     }
     expect(f.usage().programs).toBe(3);
+  });
+});
+
+describe("numbers that a function has no parameter for", () => {
+  const calls = (fn: (...args: never[]) => Tensor): number => {
+    const step = compile(fn as (x: Tensor, i: number) => Tensor);
+    for (let i = 0; i < 4; i++) step(row(1), i);
+    return step.stats().planned;
+  };
+
+  test("make no programs", () => {
+    expect(calls((x: Tensor) => x.add(1))).toBe(1);
+    expect(
+      calls(function plusOne(x: Tensor) {
+        return x.add(1);
+      }),
+    ).toBe(1);
+    expect(calls({ step: (x: Tensor) => x.add(1) }.step)).toBe(1);
+  });
+
+  test("are seen where it may look at them in another way", () => {
+    expect(calls((x: Tensor, i = 0) => x.add(i ? 1 : 2))).toBe(4);
+    expect(calls((...all: [Tensor, number]) => all[0].add(all[1] ? 1 : 2))).toBe(4);
+    expect(calls(new Function("x", "return x.add(arguments[1] ? 1 : 2);") as (x: Tensor) => Tensor)).toBe(4);
+    expect(calls(hidden((x: Tensor) => x.add(1)))).toBe(4);
+    const bracket = ({ rank }: Tensor, _ = ")", ...rest: number[]): Tensor => row(rest.length).add(rank);
+    expect(calls(bracket)).toBe(4);
   });
 });

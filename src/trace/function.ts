@@ -45,24 +45,39 @@ export interface Traced {
   readonly cacheKey: string;
 }
 
+/** What the text of a function says of its parameters. */
+interface Parameters {
+  /** Undefined where one is no plain name. */
+  readonly names: readonly (string | undefined)[];
+  /** Further arguments are not seen by the function; infinite where that is not certain. */
+  readonly most: number;
+}
+
 /** Cache of a pure function: the text of a function never changes. */
-const knownNames = new WeakMap<AnyFunction, readonly (string | undefined)[]>();
+const knownParameters = new WeakMap<AnyFunction, Parameters>();
+
+function parametersOf(fn: AnyFunction): Parameters {
+  const known = knownParameters.get(fn);
+  if (known) return known;
+  const found = readParameters(fn);
+  knownParameters.set(fn, found);
+  return found;
+}
 
 /** Names of a function's parameters, read off its text; `arg0` where that is not a plain name. */
 export function argumentNames(fn: AnyFunction, count: number): readonly string[] {
-  let names = knownNames.get(fn);
-  if (!names) {
-    names = parameterNames(fn);
-    knownNames.set(fn, names);
-  }
+  const { names } = parametersOf(fn);
   return Array.from({ length: count }, (_, i) => names[i] ?? `arg${i}`);
 }
 
-function parameterNames(fn: AnyFunction): readonly (string | undefined)[] {
+function readParameters(fn: AnyFunction): Parameters {
   const text = fn.toString().replace(/\/\*.*?\*\/|\/\/.*$/gms, "");
   const single = /^(?:async\s+)?([A-Za-z_$][\w$]*)\s*=>/.exec(text);
   const list = single ? (single[1] ?? "") : topLevel(text.slice(text.indexOf("(") + 1));
-  return splitTopLevel(list).map((part) => /^\s*([A-Za-z_$][\w$]*)\s*(?:=|$)/.exec(part)?.[1]);
+  const parts = splitTopLevel(list).filter((part) => part.trim() !== "");
+  const names = parts.map((part) => /^\s*([A-Za-z_$][\w$]*)\s*(?:=|$)/.exec(part)?.[1]);
+  const isOpen = /\.\.\.|["'`/]/.test(list) || /\barguments\b|\[native code\]/.test(text);
+  return { names, most: isOpen ? Number.POSITIVE_INFINITY : parts.length };
 }
 
 /** The text up to the bracket that closes the one before it. */
@@ -101,9 +116,14 @@ export type NumberChoice = (argument: number, path: string) => boolean;
 
 const noNumbers: NumberChoice = () => false;
 
-/** Arguments up to the last that is there: `f(x, undefined)` is `f(x)`. */
-function givenOf(args: readonly unknown[]): readonly unknown[] {
-  return args.slice(0, args.findLastIndex((arg) => arg !== undefined) + 1);
+/**
+ * Arguments up to the last that is there: `f(x, undefined)` is `f(x)`. Numbers that the function has no parameter for are not there:
+ * a loop may hand its count to whatever it calls.
+ */
+function givenOf(fn: AnyFunction, args: readonly unknown[]): readonly unknown[] {
+  const { most } = parametersOf(fn);
+  const isSeen = (arg: unknown, i: number): boolean => arg !== undefined && (i < most || typeof arg !== "number");
+  return args.slice(0, args.findLastIndex(isSeen) + 1);
 }
 
 /** Flattens arguments. The key is equal for calls that can share a trace. */
@@ -112,7 +132,7 @@ export function flattenArguments(
   args: readonly unknown[],
   isTraced: NumberChoice = noNumbers,
 ): FlatArguments {
-  const given = givenOf(args);
+  const given = givenOf(fn, args);
   const names = argumentNames(fn, given.length);
   const tensors: Tensor[] = [];
   const leaves: LeafInfo[] = [];

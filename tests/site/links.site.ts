@@ -10,6 +10,22 @@ const site = builtSite();
 /** Pages with scripts of their own, which other tests open. Their markup is in those scripts. */
 const isApplication = (page: string): boolean => /^(playground|plans|explainer)\//.test(page);
 
+/** Scripts of workers, which pages start themselves. */
+const STARTED: Readonly<Record<string, readonly string[]>> = {
+  "playground/index.html": ["worker.js"],
+  "playground/edit.html": ["worker.js"],
+};
+
+/** Pages above the limit, each with its own and its reason. */
+const LARGE: Readonly<Record<string, { readonly most: number; readonly why: string }>> = {
+  "playground/index.html": {
+    most: 680_000,
+    why: "it trains: the whole library, the compiler and the planner of budgets",
+  },
+  "playground/edit.html": { most: 880_000, why: "the same, an editor, and the names and types that it completes" },
+  "explainer/your-function.html": { most: 720_000, why: "every name of the library may be imported there; an editor" },
+};
+
 const attributes = (text: string, names: string): readonly string[] =>
   [
     ...text
@@ -88,11 +104,10 @@ describe("the site", () => {
           /<(?:script|img)\b(?![^>]*loading="lazy")[^>]*?\ssrc="([^"]*)"|<link rel="stylesheet" href="([^"]*)"/g,
         ),
       ];
-      const own = isApplication(page)
-        ? []
-        : loaded.map((match) => posix.join(posix.dirname(page), match[1] ?? match[2] ?? ""));
+      const files = [...loaded.map((match) => match[1] ?? match[2] ?? ""), ...(STARTED[page] ?? [])];
+      const own = files.map((file) => posix.join(posix.dirname(page), file));
       const bytes = [page, ...new Set(own)].reduce((sum, path) => sum + packed(path), 0);
-      return bytes > 400_000 ? [`${page}: ${bytes}`] : [];
+      return bytes > (LARGE[page]?.most ?? 400_000) ? [`${page}: ${bytes}`] : [];
     });
     expect(large).toEqual([]);
   });
