@@ -3,7 +3,7 @@
  * classic ones and load nothing. The library is one function, `TIDEMARK_ENGINE`, whose text a page makes its worker of: a page that
  * was opened from a file can load no worker.
  *
- *   node scripts/site-explainer.mjs [--out FOLDER]          FOLDER is site-dist/ by default
+ *   node scripts/site-explainer.mjs [--out FOLDER]          FOLDER is dist-site/ by default
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
@@ -219,7 +219,7 @@ export function pageBytes(files) {
 }
 
 if (process.argv[1] && pathToFileURL(process.argv[1]).href === import.meta.url) {
-  const { values } = parseArgs({ options: { out: { type: "string", default: join(ROOT, "site-dist") } } });
+  const { values } = parseArgs({ options: { out: { type: "string", default: join(ROOT, "dist-site") } } });
   const out = resolve(values.out);
   const files = await buildExplainer(out, { home: null });
   for (const { slug, bytes } of pageBytes(files)) console.log(`${slug.padEnd(16)} ${Math.round(bytes / 1000)} kB gzip`);

@@ -70,6 +70,7 @@ export const SECTIONS = [
       "docs/bundles.md",
       "docs/playground.md",
       "docs/numerics.md",
+      "docs/performance.md",
       "docs/speed.md",
       "docs/security.md",
     ],

@@ -186,7 +186,7 @@ function cotangentTrees(
 /**
  * The gradient of a function that returns a scalar, with the structure of the argument.
  *
- * @memory What the derivative reads of the forward pass is kept or computed again, as the plan of the whole program decides.
+ * @memory What the derivative reads of the forward pass is kept or recomputed, as the plan of the whole program decides.
  *
  * @example
  * import { grad, tensor } from "tidemark";

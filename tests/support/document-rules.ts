@@ -12,6 +12,7 @@ export const HOSTS: ReadonlyMap<string, string> = new Map([
   ["webassembly.github.io", "the WebAssembly specification"],
   ["www.w3.org", "the namespace of SVG, and specifications"],
   ["localhost", "examples that serve a page"],
+  ...["docs.pytorch.org", "docs.jax.dev", "js.tensorflow.org"].map((host) => [host, "what is compared"] as const),
 ]);
 
 /** A pass is an exported `const x: Pass`, or `function x(options): Pass` in the file of that name. */
