@@ -4,7 +4,8 @@
  *
  *   node bench/first-step.mjs [NAME:TARGET …] [--runs=3] [--json|--write]
  *
- * NAME is a built-in program, a file of bench/networks, or `gpt32`, which is `gpt` with 32 blocks. The row of the least total
+ * NAME is a built-in program, a file of bench/networks, or `gpt32`, which is `gpt` with 32 blocks. With the target `auto` it may start
+ * on WebAssembly (`startOnWasm` of `compileAsync`). The row of the least total
  * counts, by the clock; `processor` is the time of this process and of the compilers that it waited for, all threads, which
  * other work on the machine lengthens less.
  */
@@ -19,7 +20,7 @@ import { publish } from "./speed-page.mjs";
 const CASES = [
   ...["gpt:wasm", "resnet18.mjs:wasm", "gpt32:wasm"],
   ...["mlp:native", "cnn:native", "gpt:native", "vit.mjs:native"],
-  ...["resnet18.mjs:native", "unet.mjs:native", "mobilenet.mjs:native"],
+  ...["resnet18.mjs:auto", "resnet18.mjs:native", "unet.mjs:native", "mobilenet.mjs:native"],
 ];
 /** The goals for two idle cores, in milliseconds: empty cache, and full. */
 const GOALS = { "gpt:wasm": [350], "gpt32:wasm": [800], "gpt:native": [1000, 250], "resnet18.mjs:native": [3000, 400] };
@@ -55,12 +56,16 @@ async function programNamed(name) {
 
 /** One first step, in this process. */
 async function measure(name, target) {
-  const { compile } = await import("../dist/api/index.js");
+  const { compile, compileAsync } = await import("../dist/api/index.js");
   await import("../dist/node/index.js");
   const program = await programNamed(name);
   const args = [program.init(), ...program.batch()];
   const [started, used] = [performance.now(), processorMs()];
-  const step = compile(program.step, { donate: [0], target });
+  const options = { donate: [0], target };
+  const step =
+    target === "auto"
+      ? await compileAsync(program.step, args, { ...options, startOnWasm: "any-bits" })
+      : compile(program.step, options);
   const { traceMs, planMs, planCached, kernelFunctions } = step.program(...args);
   const compiled = performance.now();
   const cpuMs = processorMs() - used;

@@ -10,37 +10,22 @@
  * Both do the same as `compile` on the same graph, so plan, code and results have the same bits. Where no worker can be had, this
  * thread does it all and says so.
  */
-import { TidemarkError, withLocation } from "../base/errors.ts";
+import { withLocation } from "../base/errors.ts";
 import { isQuick } from "../compiler/request.ts";
-import { planTask, type SentTask, storeKey, withPlan } from "../compiler/sent-plan.ts";
-import { AWAITED_TARGET, type ChosenTarget } from "../runtime/choose-target.ts";
-import { requireArena } from "../runtime/executable.ts";
-import type { TaskWorker } from "../runtime/task-worker.ts";
+import { AWAITED_TARGET } from "../runtime/choose-target.ts";
 import { describe, fail, type OptionKinds, requireFunction } from "../trace/arguments.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { sourceLocation } from "../trace/source-location.ts";
 import { requireActive } from "../trace/trace.ts";
 import type { Tree } from "../trace/tree.ts";
-import {
-  build,
-  type Compiled,
-  compiledBy,
-  type Entry,
-  type Maker,
-  makerOf,
-  planAgain,
-  tracedParts,
-  typesOf,
-} from "./compile.ts";
+import { type Compiled, compiledBy, type Entry, type Maker, makerOf } from "./compile.ts";
 import { type CompileProgress, CompileWatch } from "./compile-progress.ts";
-import type { SentProgram, WorkerMessage } from "./compile-worker.ts";
-import { type AbortSignalLike, nextTask, requireSignal, StopSignal } from "./event-loop.ts";
+import { type AbortSignalLike, requireSignal, StopSignal } from "./event-loop.ts";
 import { currentHost } from "./host.ts";
-import { pagePlans } from "./page-plans.ts";
-import { programFigures } from "./plan-info.ts";
-import { LoadedProgram, loadProgram } from "./program.ts";
-import { type CompileOptions, type CompileRequest, type PaddedOptions, parseCompile } from "./request.ts";
+import { entryFor, loadSent, type Making, planElsewhere, searchingOn } from "./made-elsewhere.ts";
+import { type CompileOptions, type PaddedOptions, parseCompile } from "./request.ts";
 import type { Lengths } from "./shape-axes.ts";
+import { endingWith, requireWasmStart, startedOnWasm, type WasmStart } from "./start-on-wasm.ts";
 import type { TracedProgram } from "./traced-program.ts";
 
 /** Options of {@link compileAsync}: those of {@link compile}, and what it says while it compiles. */
@@ -54,24 +39,20 @@ export interface CompileAsyncOptions extends CompileOptions {
    * true. Results keep their bits and the arena its budget. `onProgress` is told with the stage `refine`; `effort` rules it out.
    */
   readonly refine?: boolean;
+  /**
+   * With `target: "auto"`: the program is ready as soon as it runs on WebAssembly, and moves to native code between two calls once that is
+   * compiled. `"same-bits"`: where it has no products of floats, whose last bits differ; `"any-bits"`: always, and then they depend on how
+   * fast the compiler is. `program().targetNote` and the stage `move` of `onProgress` say which it is. Not with `memory` or `shapes`.
+   */
+  readonly startOnWasm?: WasmStart;
 }
 
 const ASYNC_OPTIONS: OptionKinds<Omit<CompileAsyncOptions, keyof CompileOptions>> = {
   onProgress: "a function",
   signal: "anything",
   refine: "a boolean",
+  startOnWasm: "a text",
 };
-
-/** A program that is made, and what tells how far it is. */
-interface Making {
-  readonly maker: Maker;
-  readonly source: TracedProgram;
-  readonly watch: CompileWatch;
-  /** Whether a better plan would be taken at once if it were kept. */
-  readonly wantsBetter?: boolean;
-  /** Whether it makes a better plan than the one that is in use, for which nothing waits. */
-  readonly isRefinement?: boolean;
-}
 
 /**
  * Compiles a function over tensors for arguments like these, without keeping the thread busy: the function is traced at once, and
@@ -123,10 +104,17 @@ export async function compileEach<A extends readonly (Tree | undefined)[], R = u
   const { onProgress, signal } = options;
   requireSignal("compileAsync", signal);
   const request = parseCompile("compileAsync", options, ASYNC_OPTIONS);
+  requireWasmStart("compileAsync", options.startOnWasm, options);
   if (request.target === AWAITED_TARGET) await currentHost().webgpu.target();
   const name = request.name ?? (fn.name || "the function");
   const where = sourceLocation();
   const maker = makerOf(fn as AnyFunction, request);
+  const { startOnWasm: start } = options;
+  if (start !== undefined && lists[0]) {
+    const stop = endingWith(signal);
+    const watch = new CompileWatch({ onProgress, signal: stop, name, where });
+    return compiledBy(await startedOnWasm({ maker, source: tracedBy(maker, lists[0], watch), watch, start, stop }));
+  }
   const { family } = maker;
   // the largest first: the arena is allocated once
   const all = family ? lists.flatMap((args) => [...family.lists(args)].reverse()) : lists;
@@ -143,6 +131,15 @@ const partly =
   (progress: CompileProgress): void =>
     onProgress(of === 1 ? progress : { ...progress, share: (done + progress.share) / of });
 
+function tracedBy({ family, reader }: Maker, args: readonly unknown[], watch: CompileWatch): TracedProgram {
+  watch.check();
+  watch.begin("trace");
+  // a member of a family may be traced and planned already
+  const source = family?.source(reader.read(args).key) ?? reader.trace(args);
+  for (const leaf of source.flat.tensors) requireActive(leaf);
+  return source;
+}
+
 /** Compiles for one list of arguments. */
 async function addProgram(
   maker: Maker,
@@ -150,11 +147,7 @@ async function addProgram(
   { watch, options }: { readonly watch: CompileWatch; readonly options: CompileAsyncOptions },
 ): Promise<void> {
   const { request } = maker;
-  watch.check();
-  watch.begin("trace");
-  // a member of a family may be traced and planned already
-  const source = maker.family?.source(maker.reader.read(args).key) ?? maker.reader.trace(args);
-  for (const leaf of source.flat.tensors) requireActive(leaf);
+  const source = tracedBy(maker, args, watch);
   const wantsBetter = (options.refine ?? true) && options.effort === undefined && isQuick(request.memory);
   let entry: Entry;
   try {
@@ -168,11 +161,6 @@ async function addProgram(
   watch.done();
   if (wantsBetter && isQuick(entry.request.memory)) void refine({ maker, source, watch }, entry);
 }
-
-const searchingOn = (request: CompileRequest): CompileRequest => ({
-  ...request,
-  memory: { ...request.memory, quick: false },
-});
 
 /**
  * Searches on in another worker, and uses the better plan from the next call on. Whatever goes wrong, the first one stays. The plan
@@ -201,150 +189,4 @@ async function refine({ maker, source, watch }: Making, first: Entry): Promise<v
   } finally {
     watch.signal?.removeEventListener("abort", end);
   }
-}
-
-async function entryFor(making: Making): Promise<Entry> {
-  const { maker, source, watch } = making;
-  watch.begin("plan");
-  // tracing and packing the graph are tasks of their own
-  await nextTask();
-  maker.kept.settle(source);
-  const planned = await maker.kept.loadLater((chosen) => makeElsewhere(making, chosen));
-  if (typeof planned !== "string") return planned;
-  // after the note is shown
-  watch.begin("plan", `planned on this thread: ${planned}`);
-  await nextTask();
-  watch.check();
-  return makeHere(making);
-}
-
-/** Everything on this thread. */
-function makeHere({ maker, source, watch }: Making): Entry {
-  const { request } = maker;
-  const progress: typeof request.progress = (plan) => {
-    request.progress?.(plan);
-    watch.planned(plan);
-  };
-  const entry = currentHost().heap.keptSmall(() => build({ ...maker, request: { ...request, progress } }, source));
-  watch.begin("load");
-  return entry;
-}
-
-/** The program, planned by a worker; one line that says why there is none. */
-async function makeElsewhere(making: Making, chosen: ChosenTarget): Promise<Entry | string> {
-  const sent = await planElsewhere(making, chosen);
-  return typeof sent === "string" ? sent : await loadSent(making, chosen, sent);
-}
-
-/** What is asked of a worker, with the plan that is kept for it. */
-async function taskFor({ maker, source, wantsBetter }: Making, chosen: ChosenTarget) {
-  const { request } = maker;
-  const task = planTask(source, chosen.target.description, request);
-  if (typeof task === "string") return task;
-  const better = searchingOn(request);
-  const whole = wantsBetter ? await keptPlan(better, source, { ...task, memory: better.memory }) : null;
-  if (whole && whole.text !== null) return { task: { ...task, memory: better.memory }, kept: whole, request: better };
-  return { task, kept: await keptPlan(request, source, task), request };
-}
-
-/** The plan of a request in the host's store or the page's, and how to keep it there. */
-async function keptPlan(request: CompileRequest, source: TracedProgram, task: Omit<SentTask, "kept">) {
-  const store = request.cache ? (currentHost().planStore ?? (await pagePlans())) : null;
-  const key = store && storeKey(store, source, task);
-  const keep = async (text: string, planMs: number): Promise<void> => {
-    if (store && key !== null && planMs >= store.leastMs) await store.write(key, text);
-  };
-  return { text: store && key !== null ? await store.read(key) : null, keep };
-}
-
-/** A program as a worker planned it, and what for. */
-interface Planned extends SentProgram {
-  readonly request: CompileRequest;
-}
-
-/** What a worker makes of the program; one line that says why there is none. */
-async function planElsewhere(making: Making, chosen: ChosenTarget): Promise<Planned | string> {
-  const { watch } = making;
-  const asked = await taskFor(making, chosen);
-  if (typeof asked === "string") return asked;
-  const { task, kept, request } = asked;
-  await nextTask();
-  const { WORKER_SOURCE: text } = await import("./worker-source.ts");
-  watch.check();
-  if (text === null) return "unbuilt sources have no worker";
-  const sent = await inWorker(text, { ...task, kept: kept.text }, making);
-  if (typeof sent === "string") return sent;
-  if (sent.kept !== null) await kept.keep(sent.kept, sent.figures.planMs);
-  return { ...sent, kept: sent.kept ?? kept.text, request };
-}
-
-/** Has a worker do a task; one line where it could not. Errors of the user's are thrown as they would be here. */
-function inWorker(text: string, task: SentTask, { maker, watch, isRefinement }: Making): Promise<SentProgram | string> {
-  return new Promise((resolve, reject) => {
-    let worker: TaskWorker | string = "not started";
-    let isSettled = false;
-    const settle = <T>(how: (value: T) => void, value: T): void => {
-      if (isSettled) return;
-      isSettled = true;
-      watch.signal?.removeEventListener("abort", abort);
-      if (typeof worker !== "string") worker.end();
-      how(value);
-    };
-    const abort = (): void => settle(reject, watch.aborted());
-    const receive = (message: WorkerMessage): void => {
-      if (message.told === "plan") {
-        if (!isRefinement) maker.request.progress?.(message.plan);
-        watch.planned(message.plan);
-      } else if (message.told === "generate") watch.begin("generate");
-      else if (message.told === "done") settle(resolve, message.program);
-      else if (message.told === "failure") settle(resolve, message.why);
-      else settle(reject, new TidemarkError(message.error.code, message.error.summary, message.error));
-    };
-    watch.signal?.addEventListener("abort", abort);
-    worker = currentHost().startTask(text, {
-      onMessage(message) {
-        try {
-          if (!isSettled) receive(message as WorkerMessage);
-        } catch (error) {
-          settle(reject, error);
-        }
-      },
-      onFailure: (why) => settle(resolve, why),
-      ...(isRefinement ? { isOptional: true } : {}),
-    });
-    if (typeof worker === "string") settle(resolve, worker);
-    else worker.post(task);
-  });
-}
-
-/** Loads a program that a worker planned. */
-async function loadSent(making: Making, chosen: ChosenTarget, sent: Planned): Promise<Entry> {
-  const { maker, source, watch } = making;
-  const program = await loadedCode(making, chosen, sent);
-  maker.kept.counts.planned++;
-  const { moduleBytes, kernelFunctions } = program;
-  const figures = programFigures(sent.figures, source, chosen);
-  const types = typesOf(source.flat);
-  const host = withPlan(currentHost(), sent.kept);
-  return {
-    ...{ program, ...tracedParts(source) },
-    figures: { ...figures, moduleBytes, kernelFunctions, compileMs: watch.elapsedMs, planVersion: 1 },
-    details: () => planAgain({ ...maker, request: sent.request }, types, host),
-    request: sent.request,
-  };
-}
-
-async function loadedCode({ maker, source, watch }: Making, { target }: ChosenTarget, sent: Planned) {
-  const { kept: programs } = maker;
-  const { code, places, kept, request } = sent;
-  if (!code || !target.loadCode) {
-    watch.begin("load", `${target.code} is generated and loaded on this thread`);
-    const on = { target, host: withPlan(currentHost(), kept), arena: () => programs.arena };
-    return loadProgram(source, { ...request, progress: undefined }, on).program;
-  }
-  watch.begin("load");
-  requireArena(places.arenaBytes, target.description);
-  const { arena } = programs;
-  const machine = await target.loadCode(code, places.arenaBytes, { stepwise: false, memory: arena.memory });
-  return new LoadedProgram(source, places, { machine, arena });
 }

@@ -10,8 +10,11 @@ import { TidemarkError } from "../base/errors.ts";
 import type { PlanProgress } from "../compiler/request.ts";
 import type { AbortSignalLike } from "./event-loop.ts";
 
-/** What is being done, in this order. `refine` is told once, after the promise: the search for a better plan is done. */
-export type CompileStage = "trace" | "plan" | "generate" | "load" | "refine";
+/**
+ * What is being done, in this order. Told once, after the promise: `refine`, the search for a better plan is done; `move`, a program that
+ * started on WebAssembly is native code from the next call on, or the note says why it is not.
+ */
+export type CompileStage = "trace" | "plan" | "generate" | "load" | "refine" | "move";
 
 /** How far a compilation is. */
 export interface CompileProgress {
@@ -30,7 +33,14 @@ export interface CompileProgress {
 }
 
 /** Where each stage begins. */
-const BEGINS: Readonly<Record<CompileStage, number>> = { trace: 0, plan: 0.05, generate: 0.9, load: 0.95, refine: 1 };
+const BEGINS: Readonly<Record<CompileStage, number>> = {
+  trace: 0,
+  plan: 0.05,
+  generate: 0.9,
+  load: 0.95,
+  refine: 1,
+  move: 1,
+};
 
 /** Plans of an average search. */
 const USUAL_PLANS = 20;
@@ -97,6 +107,12 @@ export class CompileWatch {
   refined({ strategy, arenaBytes, predictedMs }: PlanProgress): void {
     this.#plan = { strategy, arenaBytes, predictedMs };
     this.begin("refine");
+  }
+
+  /** A program that started on WebAssembly has moved, or stays there. */
+  moved({ strategy, arenaBytes, predictedMs }: PlanProgress, note: string): void {
+    this.#plan = { strategy, arenaBytes, predictedMs };
+    this.begin("move", note);
   }
 
   /** Throws `Aborted` where the result is not wanted any more. */

@@ -3,6 +3,7 @@
  * (scripts/worker-source.mjs), which is started after a text that defines `listen` and `tell` (runtime/task-worker.ts).
  */
 import { TidemarkError } from "../base/errors.ts";
+import { hasFloatProducts } from "../codegen/float-products.ts";
 import type { PlanProgress } from "../compiler/request.ts";
 import { planSent, type SentTask } from "../compiler/sent-plan.ts";
 import { untouchedParams } from "../plan/untouched.ts";
@@ -17,6 +18,8 @@ export interface SentProgram {
   readonly places: ProgramPlaces;
   /** Null where code is generated only by loading it. */
   readonly code: ProgramCode | null;
+  /** Whether its bits depend on how the target rounds products (codegen/float-products.ts). */
+  readonly hasFloatProducts: boolean;
   /** The plan in the form in which it is kept; null for small programs, which are planned as fast as they are read. */
   readonly kept: string | null;
 }
@@ -52,6 +55,7 @@ function program(task: SentTask): SentProgram | string {
     figures,
     places: { params, results, arenaBytes: plan.height, untouched: untouchedParams(plan) },
     code: codeOf(key, placed),
+    hasFloatProducts: hasFloatProducts(placed),
     kept,
   };
 }

@@ -50,6 +50,7 @@ export function requireSignal(name: string, signal: unknown): void {
 /** A signal that the library gives itself. @internal */
 export class StopSignal implements AbortSignalLike {
   aborted = false;
+  reason: unknown;
   readonly #listeners = new Set<() => void>();
 
   addEventListener(_: "abort", listener: () => void): void {
@@ -60,8 +61,9 @@ export class StopSignal implements AbortSignalLike {
     this.#listeners.delete(listener);
   }
 
-  stop(): void {
+  stop(reason?: unknown): void {
     this.aborted = true;
+    this.reason = reason;
     for (const listener of [...this.#listeners]) listener();
   }
 }

@@ -101,6 +101,41 @@ export class KeptPrograms<E extends Entry> {
     return isKept;
   }
 
+  /** The same program, described otherwise; undefined where it is not kept any more. */
+  change(key: string, changed: (entry: E) => E): E | undefined {
+    const entry = this.#entries.peek(key);
+    const next = entry && changed(entry);
+    if (next) this.#entries.replace(key, next);
+    return next;
+  }
+
+  /**
+   * Goes on with the programs of another, on its target and in its arena, between two calls; the other is disposed of. Tensors that live
+   * in the arena of this one go on in arrays of their own until the next call writes them.
+   */
+  takeOver(other: KeptPrograms<E>): void {
+    if (!this.#disposed) {
+      if (this.#arena) other.arena.takeConstants(this.#arena);
+      this.#dropAll();
+      for (const [key, entry] of [...other.#entries.entries()]) {
+        other.#entries.delete(key);
+        this.#entries.add(key, entry);
+      }
+      [this.#arena, other.#arena] = [other.#arena, this.#arena];
+      this.#chosen = other.#chosen;
+      this.counts.planned += other.counts.planned;
+      this.counts.compiled += other.counts.compiled;
+    }
+    other.dispose();
+  }
+
+  /** Not to make room for others. */
+  #dropAll(): void {
+    const { dropped } = this.counts;
+    while (this.#entries.dropOldest());
+    this.counts.dropped = dropped;
+  }
+
   /** Is called when the function is disposed of. */
   onDispose(listener: () => void): void {
     this.#listeners.push(listener);
@@ -147,9 +182,7 @@ export class KeptPrograms<E extends Entry> {
   dispose(): void {
     this.#disposed = true;
     for (const listener of this.#listeners.splice(0)) listener();
-    const { dropped } = this.counts;
-    while (this.#entries.dropOldest());
-    this.counts.dropped = dropped;
+    this.#dropAll();
     this.#arena?.clear();
     this.#arena = undefined;
   }

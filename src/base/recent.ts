@@ -21,6 +21,11 @@ export class Recent<K, V> {
     return this.#entries.values();
   }
 
+  /** Those used longest ago first. */
+  entries(): Iterable<readonly [K, V]> {
+    return this.#entries.entries();
+  }
+
   get(key: K, make: () => V): V {
     return this.find(key) ?? this.add(key, make());
   }

@@ -128,6 +128,21 @@ export class Arena {
     this.#residents.set(address, { storage, bytes, isConstant: true });
   }
 
+  /** Constants of another arena, which goes: what they were, until they are written here. */
+  takeConstants(from: Arena): void {
+    for (const [storage, own] of from.#aside) this.#aside.set(storage, own);
+    for (const [address, { storage, isConstant }] of from.#residents) {
+      if (isConstant) this.#aside.set(storage, from.#spareOf(storage, address));
+    }
+    if (from.#inFile) this.takeConstants(from.#inFile);
+  }
+
+  /** What a constant at an address is: its own array as long as it is not donated, else a copy. */
+  #spareOf(storage: TensorStorage, address: number): TensorStorage {
+    const spare = storage instanceof ResidentStorage || storage.isConsumed ? null : storage.spare?.();
+    return spare ?? this.result(storage, address);
+  }
+
   /** A tensor that lives at an address, over what was there before. */
   put(type: TensorType, address: number): ResidentStorage {
     const storage = new ResidentStorage(type, this, address);
@@ -154,11 +169,8 @@ export class Arena {
     this.#residents.delete(address);
     if (!resident) return;
     const { storage, isConstant } = resident;
-    const isResident = storage instanceof ResidentStorage;
-    // an array of the user's is there as long as it is not donated
-    const spare = isResident || storage.isConsumed ? null : storage.spare?.();
-    if (isConstant) this.#aside.set(storage, spare ?? this.result(storage, address));
-    else if (isResident) storage.moveOut();
+    if (isConstant) this.#aside.set(storage, this.#spareOf(storage, address));
+    else if (storage instanceof ResidentStorage) storage.moveOut();
   }
 
   /** Nothing lives here any more, and the memory is given back. */
