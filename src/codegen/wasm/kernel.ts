@@ -47,6 +47,7 @@ export class KernelLibrary {
   readonly #module: ModuleBuilder;
   readonly #options: EmitOptions;
   readonly #byText = new Map<string, KernelFunction>();
+  readonly #byKernel = new Map<Kernel, readonly KernelFunction[]>();
   readonly #micro = new Map<string, number>();
   #sort: SortFunctions | null = null;
   #winograd: WinogradFunctions | null = null;
@@ -62,7 +63,11 @@ export class KernelLibrary {
 
   /** The calls that run a kernel, one for each nest. */
   functions(kernel: Kernel): readonly KernelFunction[] {
-    return kernel.nests.map((nest) => this.#function(kernel, nest));
+    const known = this.#byKernel.get(kernel);
+    if (known) return known;
+    const made = kernel.nests.map((nest) => this.#function(kernel, nest));
+    this.#byKernel.set(kernel, made);
+    return made;
   }
 
   #function(kernel: Kernel, written: Nest): KernelFunction {
