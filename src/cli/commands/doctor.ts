@@ -12,6 +12,7 @@ import { detectFeatures, type Features } from "../../codegen/wasm/features.ts";
 import { cacheFolder, NO_CACHE_FOLDER } from "../../node/cache-folder.ts";
 import { solverProblem } from "../../node/highs.ts";
 import { type MpiState, mpiState } from "../../node/mpi/state.ts";
+import { type Caches, cachesIn } from "../../node/native/processor.ts";
 import { plansFolder } from "../../node/plan-store.ts";
 import { privateFolder } from "../../node/private-folder.ts";
 import { table } from "../../plan/table.ts";
@@ -43,6 +44,8 @@ interface MachineReport {
   readonly platform: string;
   readonly cpu: string;
   readonly threads: number;
+  /** Of one core; null where the system does not list them. */
+  readonly caches: Caches | null;
   readonly memoryBytes: number;
   readonly wasm: Features;
   readonly targets: readonly TargetState[];
@@ -108,6 +111,7 @@ async function findings(io: Io): Promise<MachineReport> {
     platform: `${process.platform} ${process.arch}`,
     cpu: cpuName(),
     threads: availableParallelism(),
+    caches: cachesIn(),
     memoryBytes: totalmem(),
     wasm,
     targets: await Promise.all(MEASURED_TARGETS.map(stateOf)),
@@ -126,11 +130,14 @@ function speedText({ costs, costModel, date }: MachineModel): string {
   return `${from}: ${ratesText(costs)}`;
 }
 
+const cachesText = (caches: Caches | null): string =>
+  caches ? `, caches of a core ${formatBytes(caches.first)} and ${formatBytes(caches.second)}` : "";
+
 function findingsText(f: MachineReport): string {
   const toolText = (tool: Tool | null): string => (tool ? `${tool.command}: ${tool.version}` : "none found");
   const rows = [
     ["node", `${f.node} on ${f.platform}`],
-    ["cpu", `${f.cpu}, ${f.threads} threads, ${formatBytes(f.memoryBytes)}`],
+    ["cpu", `${f.cpu}, ${f.threads} threads, ${formatBytes(f.memoryBytes)}${cachesText(f.caches)}`],
     ...f.targets.map((t) => [t.name, `${t.available ? "available" : "not available"}: ${t.note}`]),
     ["solver", `${f.solver.available ? "available" : "not available"}: ${f.solver.note}`],
     ["speed", speedText(f.speed)],

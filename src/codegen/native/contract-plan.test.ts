@@ -117,6 +117,33 @@ describe("matrix products", () => {
     }
   });
 
+  it("have blocks that fit a smaller second-level cache", () => {
+    const bytes = (
+      shapes: readonly (readonly number[])[],
+      attrs: { ta: boolean; tb: boolean },
+      secondCache?: number,
+    ) => {
+      const plan = planOf(matmul, shapes, attrs, { ...WIDE, ...(secondCache === undefined ? {} : { secondCache }) });
+      const { tiling, blockTiles, run, sumsWidth, sums } = plan;
+      const rows = blockTiles * Math.max(...tiling.sizes);
+      return { block: 4 * rows * run, sums: sums === "block" ? 4 * rows * sumsWidth : 0 };
+    };
+    const large = [
+      [2048, 2048],
+      [2048, 2048],
+    ];
+    for (const attrs of [plain, { ta: true, tb: false }, { ta: false, tb: true }]) {
+      const usual = bytes(large, attrs);
+      for (const secondCache of [256 * 1024, 512 * 1024]) {
+        const { block, sums } = bytes(large, attrs, secondCache);
+        expect(block + sums).toBeLessThanOrEqual(secondCache * 1.25);
+        expect(block + sums).toBeGreaterThan(secondCache / 8);
+        expect(block).toBeLessThan(usual.block);
+      }
+    }
+    expect(bytes(large, plain, 1024 * 1024)).toEqual(bytes(large, plain));
+  });
+
   it("take a workspace for each thread", () => {
     const b = new Build("test");
     const [x, w] = [b.param(tensorType("f32", [30, 40])), b.param(tensorType("f32", [50, 40]))];

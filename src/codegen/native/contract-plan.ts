@@ -40,7 +40,7 @@ import {
 import { cyclesOf, sideCost, transposeCost } from "./contract-cost.ts";
 import { type Padding, paddingOf } from "./contract-padded.ts";
 import type { DepthStep } from "./gemm-micro.ts";
-import type { NativeOptions } from "./options.ts";
+import { type NativeOptions, USUAL_SECOND_CACHE } from "./options.ts";
 
 /** A product whose workspace is not known yet. */
 export type Product = Omit<ContractNest, "scratch">;
@@ -118,21 +118,31 @@ export interface Workspace {
   readonly tables: number;
 }
 
-/** Bytes of a packed block of the broadcast side, of one that is read in place, and of partial sums. */
-const PACKED_BYTES = 576 * 1024;
-const READ_BYTES = 1024 * 1024;
-const SUMS_BYTES = 256 * 1024;
+/** Bytes of blocks and panels, by the second-level cache. */
+interface BlockBytes {
+  /** Of a packed block of the broadcast side, of one that is read in place, and of partial sums. */
+  readonly packed: number;
+  readonly read: number;
+  readonly sums: number;
+  /** Of several copies of images that are padded with zeros, where they are small. */
+  readonly images: number;
+  /** A larger vector side is packed if more than a few rows read it: its steps are pages apart. */
+  readonly near: number;
+  /** Panels up to this are packed once and kept if several blocks read them. */
+  readonly resident: number;
+}
+
+function blockBytesOf({ secondCache = USUAL_SECOND_CACHE }: NativeOptions): BlockBytes {
+  const [packed, sums] = [(secondCache / 16) * 9, secondCache / 4];
+  const near = secondCache < USUAL_SECOND_CACHE ? secondCache / 2 : secondCache;
+  return { packed, read: secondCache, sums, images: secondCache / 2, near, resident: secondCache / 4 };
+}
+
 /** Of a copy of an image that is padded with zeros. */
 const PADDED_BYTES = 1024 * 1024;
-/** Of several, where they are small. */
-const IMAGES_BYTES = 512 * 1024;
-/** A larger vector side is packed if more than a few rows read it: its steps are pages apart. */
-const NEAR_BYTES = 1024 * 1024;
 const FEW_ROWS = 42;
 /** A larger matrix is not in a cache when its product begins. */
 const FAR_BYTES = 8 * 1024 * 1024;
-/** Panels up to this are packed once and kept if several blocks read them. */
-const RESIDENT_BYTES = 256 * 1024;
 /** Longest depth whose order in memory is examined step by step. */
 const LONGEST_PERMUTED = 16384;
 /** Lanes of a block of partial sums. */
@@ -196,6 +206,7 @@ class Planner {
   readonly lanes: number;
   readonly depth: readonly LoopVar[];
   readonly run: number;
+  readonly block: BlockBytes;
 
   constructor(nest: Product, operands: readonly Operand[], options: NativeOptions) {
     this.nest = nest;
@@ -206,6 +217,7 @@ class Planner {
     this.lanes = (options.lanes * 4) / this.bytes;
     this.depth = nest.split ?? [nest.depth];
     this.run = Math.max(1, depthRun(nest.depth.extent));
+    this.block = blockBytesOf(options);
   }
 
   /** The cheaper of both; swapped only if that is clearly less work. */
@@ -272,13 +284,13 @@ class Planner {
     const packedWidth = v.kind === "in-place" && whole === vector.extent ? 0 : whole - packedFirst;
     const blockPanels = sums === "block" ? Math.max(1, Math.floor(SUMS_LANES / panelWidth)) : panels.count + 1;
     const sumsWidth = Math.min(blockPanels * panelWidth, whole);
-    const forSums = sums === "block" ? SUMS_BYTES / (bytes * rows * sumsWidth) : Number.POSITIVE_INFINITY;
+    const forSums = sums === "block" ? this.block.sums / (bytes * rows * sumsWidth) : Number.POSITIVE_INFINITY;
     const perOuter = (tiling.extent / tiling.period) * tiling.sizes.length;
     const tiles = perOuter * product(plan.mergedBatch);
-    const keeps = packedWidth * nest.depth.extent * bytes <= RESIDENT_BYTES;
+    const keeps = packedWidth * nest.depth.extent * bytes <= this.block.resident;
     // Several images in a block, where panels would otherwise be packed again for each.
     const several = s.kind === "padded" && !keeps;
-    const images = several ? Math.max(1, Math.floor(IMAGES_BYTES / (s.padding.elements * bytes))) : 1;
+    const images = several ? Math.max(1, Math.floor(this.block.images / (s.padding.elements * bytes))) : 1;
     const together = s.kind === "in-place" ? tiles : perOuter * Math.min(images, product(plan.mergedBatch));
     const most = Math.max(1, Math.floor(Math.min(this.blockRows(s, keeps, vector) / rows, forSums, together)));
     const resident = packedWidth > 0 && keeps && most < tiles;
@@ -304,12 +316,12 @@ class Planner {
   /** Rows of a block: its reads and stores stay in cache, unless panels would be packed again for each block. */
   blockRows(s: BroadcastSide, keeps: boolean, vector: LoopVar): number {
     const read = this.run * this.bytes;
-    if (s.kind === "row-major" || s.kind === "depth-major") return PACKED_BYTES / read;
+    if (s.kind === "row-major" || s.kind === "depth-major") return this.block.packed / read;
     if (s.kind === "padded") return Number.POSITIVE_INFINITY;
-    if (!keeps) return READ_BYTES / read;
+    if (!keeps) return this.block.read / read;
     let touched = this.nest.stores.length;
     for (const { value } of this.nest.stores) walkExpr(value, (e) => (touched += e.kind === "load" ? 1 : 0));
-    return PACKED_BYTES / (read + touched * vector.extent * this.bytes);
+    return this.block.packed / (read + touched * vector.extent * this.bytes);
   }
 
   /** A stride of whole registers that is no multiple of the cache's period. */
@@ -395,7 +407,7 @@ class Planner {
     const access = accessOf(this.interner, this.side(expr, v));
     const stride = access && strideOf(access.lane, v);
     const step = access && depthStride(access.depth, this.nest.depth, this.nest.split);
-    const far = rows > FEW_ROWS && v.extent * this.nest.depth.extent * this.bytes > NEAR_BYTES;
+    const far = rows > FEW_ROWS && v.extent * this.nest.depth.extent * this.bytes > this.block.near;
     const several = rows > tileLimits(this.options).rows;
     const stacked = access !== null && several && step !== null && this.conflictsInMemory(access, step);
     if (access && stride === 1 && !far && !stacked) return { kind: "in-place", access, step: step ?? "table" };
@@ -404,7 +416,7 @@ class Planner {
     const cost = (counter: LoopVar): number => this.cost(expr, counter);
     const permuted = access && stride !== null && this.permuted(access, stride);
     // A panel of the whole depth is large: only if it is small after all, or if rows would have to be gathered.
-    const small = 2 * this.lanes * this.bytes * this.nest.depth.extent <= RESIDENT_BYTES;
+    const small = 2 * this.lanes * this.bytes * this.nest.depth.extent <= this.block.resident;
     const transposing = permuted
       ? transposeCost(permuted.stretches, this.lanes, this.nest.depth.extent)
       : Number.POSITIVE_INFINITY;

@@ -4,6 +4,7 @@
  * All of them are one program; some are another one, for three threads.
  */
 
+import { isDeepStrictEqual } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
 import { hostMemory } from "../../../tests/support/host-memory.ts";
 import { bufferOf } from "../../../tests/support/kernel-samples.ts";
@@ -290,6 +291,20 @@ describe.skipIf(at(plainTargets, 1).missing)("products as C", () => {
     results(wasmTarget(false), some).forEach((operands, c) => {
       const one = at(some, c);
       expect(at(operands, 3), nameOf(one)).toEqual(at(at(single, CASES.indexOf(one)), 3));
+    });
+  });
+
+  it("have the same bits in blocks for a small cache", () => {
+    const blocks = (one: Case, options: NativeOptions): unknown => {
+      const { operands, nests } = kernelOf(one, () => 0);
+      const { blockTiles, blockPanels, resident, v } = planProduct(at(nests, 0) as ContractNest, operands, options);
+      return { blockTiles, blockPanels, resident, v: v.kind };
+    };
+    const small = { ...OPTIONS, secondCache: 8192 };
+    const others = SHARED.filter((one) => !isDeepStrictEqual(blocks(one, small), blocks(one, OPTIONS)));
+    expect(others.length).toBeGreaterThan(SHARED.length / 8);
+    results(nativeTarget({ fma: false, secondCache: 8192 }), SHARED).forEach((operands, c) => {
+      expect(at(operands, 3), nameOf(at(SHARED, c))).toEqual(at(at(threaded, c), 3));
     });
   });
 

@@ -2,6 +2,9 @@
 import { isBool, type ScalarType } from "../../kernel/dtype.ts";
 import type { WinogradUse } from "../cpu/winograd-choice.ts";
 
+/** Bytes of the second-level cache that blocks of products are sized for where nothing is said. */
+export const USUAL_SECOND_CACHE = 1024 * 1024;
+
 /** Detected by asking the machine's compiler. The same options give the same text. */
 export interface NativeOptions {
   /** 32-bit lanes of the widest register. */
@@ -10,6 +13,8 @@ export interface NativeOptions {
   readonly fma: boolean;
   /** Convolutions computed by Winograd's algorithm, which rounds otherwise (codegen/cpu/winograd-choice.ts); default: none. */
   readonly winograd?: WinogradUse;
+  /** Bytes of a core's second-level cache, where that is smaller than `USUAL_SECOND_CACHE`: blocks of products fit it. No bit depends on it. */
+  readonly secondCache?: number;
   /** Threads that run the program. Results do not depend on it; the workspace of products does. */
   readonly threads: number;
 }

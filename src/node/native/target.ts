@@ -8,7 +8,7 @@ import { invariant } from "../../base/invariant.ts";
 import type { WinogradUse } from "../../codegen/cpu/winograd-choice.ts";
 import { nativeDescription } from "../../codegen/native/description.ts";
 import { exchangePlaces, groupsIn } from "../../codegen/native/exchange.ts";
-import type { NativeEmitOptions } from "../../codegen/native/options.ts";
+import { type NativeEmitOptions, USUAL_SECOND_CACHE } from "../../codegen/native/options.ts";
 import { emitNativeProgram, type NativeSource } from "../../codegen/native/program.ts";
 import { isTransfer, type PlacedProgram } from "../../codegen/placed.ts";
 import {
@@ -34,6 +34,7 @@ import {
   prepareLibrary,
   type SpillLibrary,
 } from "./library.ts";
+import { cachesIn, smallSecondCache } from "./processor.ts";
 
 type Koffi = Exclude<ReturnType<typeof foreignFunctions>, string>;
 
@@ -323,12 +324,14 @@ export function cTarget(
 
 /**
  * Additional options for tests: no fused multiply-add, no Winograd (the default without fused multiply-add, so that
- * results then have the bits of every other target), all calls split among threads, code for another machine.
+ * results then have the bits of every other target), all calls split among threads, blocks for another cache, code for another
+ * machine.
  */
 export interface NativeRequest extends TargetRequest {
   readonly fma?: boolean;
   readonly winograd?: WinogradUse | "never";
   readonly shareFrom?: number;
+  readonly secondCache?: number;
   readonly compiler?: Compiler | string;
 }
 
@@ -336,10 +339,12 @@ export interface NativeRequest extends TargetRequest {
 export function nativeTarget(request: NativeRequest = {}): TargetAnswer {
   return cTarget((compiler) => {
     const { threads = 1, fma = compiler.fma, winograd = fma ? "paying" : "never", shareFrom } = request;
+    const { secondCache = smallSecondCache(cachesIn(), USUAL_SECOND_CACHE) } = request;
     const options: NativeEmitOptions = {
       ...{ lanes: compiler.lanes, fma, threads },
       ...(winograd === "never" ? {} : { winograd }),
       ...(shareFrom === undefined ? {} : { shareFrom }),
+      ...(secondCache === undefined ? {} : { secondCache }),
     };
     return {
       description: nativeDescription(options),
