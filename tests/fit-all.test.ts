@@ -14,7 +14,7 @@ describe.runIf(hasLarge)("peaks of PyTorch's allocator", () => {
 
 describe.runIf(hasLarge)("tidemark fit", () => {
   for (const name of NAMES) {
-    for (const file of ["model.pt2", "model.core.pt2"]) {
+    for (const file of ["model.pt2", "model.core.pt2", "model.onnx"]) {
       it(`changes the batch of ${name}/${file}`, async () => {
         const { code, out } = await tidemark(
           "fit",

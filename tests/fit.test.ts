@@ -280,3 +280,41 @@ describe("tidemark fit", () => {
     }
   });
 });
+
+describe.runIf(hasLarge)("an ONNX model with a fixed batch", () => {
+  const fitted = async (name: string, file: string, ...more: string[]) => {
+    const { code, out, err } = await tidemark("fit", join(MODELS, name, file), "--points", "2", "--json", ...more);
+    expect(`${code} ${err}`).toMatch(/^0 /);
+    return lastLine(out) as {
+      readonly batch: number;
+      readonly torchPeakBytes: number;
+      readonly planPeakBytes: number;
+      readonly largestBatch: number | null;
+      readonly unknown: readonly string[];
+    };
+  };
+
+  it.each(["mlp", "gpt2"])("%s has other batches, and what they take as .pt2", async (name) => {
+    const [onnx, exported] = [
+      await fitted(name, "model.onnx", "--batch", "64"),
+      await fitted(name, "model.pt2", "--batch", "64"),
+    ];
+    expect(onnx.unknown).toEqual([]);
+    expect(onnx.batch).toBe(64);
+    expect(Math.abs(onnx.planPeakBytes / exported.planPeakBytes - 1)).toBeLessThan(0.02);
+    expect(Math.abs(onnx.torchPeakBytes / exported.torchPeakBytes - 1)).toBeLessThan(0.02);
+  });
+
+  it("has a largest batch", async () => {
+    const { largestBatch } = await fitted("mlp", "model.onnx", "--budget", "70MB");
+    expect(largestBatch).toBeGreaterThan(4);
+  });
+
+  it("has no size that it does not have", async () => {
+    for (const size of ["T=3", "batch=8"]) {
+      const { code, err } = await tidemark("fit", join(MODELS, "gpt2/model.onnx"), "--size", size);
+      expect(code).toBe(1);
+      expect(err).toContain("all sizes of the model are fixed; --batch N changes its batch");
+    }
+  });
+});

@@ -2,8 +2,10 @@
 import { readFileSync } from "node:fs";
 import { basename, extname } from "node:path";
 import { TidemarkError } from "../base/errors.ts";
+import { atBatch } from "../exchange/onnx/at-batch.ts";
 import type { OnnxFunctionModel } from "../exchange/onnx/read.ts";
 import { type ExportedModel, readExported } from "../exchange/pt2/read.ts";
+import { type ImportedModel, openSizes } from "../exchange/shared/model.ts";
 import { type ConfigSizes, modelOfConfig } from "../fit/sources/configs.ts";
 import { eagerProgram } from "../fit/sources/exported.ts";
 import { graphProgram } from "../fit/sources/graph.ts";
@@ -68,7 +70,8 @@ const trainingCase = (model: ExportedModel, path: string, settings: FitSettings,
 function exportedSource(path: string, settings: FitSettings): FitSource {
   const file = bytesOf(path);
   const open = readExported(file, { floats: "f32", unknown: "plan" });
-  const first = open.inputs.map(({ shape }) => shape?.[0]).find((extent) => extent !== undefined && extent !== null);
+  requireSizes(settings.sizes, open);
+  const first = firstExtent(open);
   return {
     name: basename(path),
     batch: typeof first === "number" ? first : (settings.sizes[String(first)] ?? null),
@@ -130,24 +133,39 @@ function graphCase(loaded: Loaded, sizes: Pick<FitSettings, "floatBytes">, unkno
 
 async function onnxSource(path: string, settings: FitSettings): Promise<FitSource> {
   const model = (await readModel(path)) as OnnxFunctionModel;
-  const first = model.inputs.map(({ shape }) => shape?.[0]).find((extent) => typeof extent === "string");
+  requireSizes(settings.sizes, model);
+  const first = firstExtent(model);
   return {
     name: basename(path),
-    batch: typeof first === "string" ? (settings.sizes[first] ?? null) : null,
+    batch: typeof first === "string" ? (settings.sizes[first] ?? null) : first,
     at(batch) {
-      if (batch !== undefined && typeof first !== "string") {
-        throw usageError(`--batch ${batch}: the model has a fixed batch`, "export it with an open batch, or as .pt2");
-      }
-      const sizes = batch === undefined ? settings.sizes : { ...settings.sizes, [first as string]: batch };
-      const program = programOf(model, path, { optimizer: settings.optimizer, sizes }) as AnyProgram;
+      const isOpen = typeof first === "string";
+      const sizes = batch === undefined || !isOpen ? settings.sizes : { ...settings.sizes, [first]: batch };
+      const own = batch === undefined || isOpen ? model : atBatch(model, batch, sizes);
+      const program = programOf(own, path, { optimizer: settings.optimizer, sizes }) as AnyProgram;
       return {
-        eager: onnxProgram(model, { sizes, floatBytes: settings.floatBytes }),
+        eager: onnxProgram(own, { sizes, floatBytes: settings.floatBytes }),
         loaded: { kind: "training", name: program.name, program },
         unknown: [],
         model: null,
       };
     },
   };
+}
+
+/** The first extent of the first input that has one: the batch, or its name where it is open. */
+function firstExtent({ inputs }: ImportedModel): number | string | null {
+  return inputs.map(({ shape }) => shape?.[0]).find((extent) => extent !== undefined && extent !== null) ?? null;
+}
+
+/** Throws where a size is given that the model does not have. */
+function requireSizes(sizes: Readonly<Record<string, number>>, model: ImportedModel): void {
+  const open = [...new Set(openSizes(model.inputs))];
+  const other = Object.keys(sizes).find((name) => !open.includes(name));
+  if (other === undefined) return;
+  const batch = firstExtent(model);
+  const help = open.length > 0 ? `open sizes of the model are ${open.join(", ")}` : "all sizes of the model are fixed";
+  throw usageError(`--size ${other}`, typeof batch === "number" ? `${help}; --batch N changes its batch` : help);
 }
 
 async function programSource(word: string): Promise<FitSource> {

@@ -59,12 +59,14 @@ export interface FitReport {
   readonly unknown: readonly string[];
 }
 
+/** The first is the default. */
+const USUAL_FIRST = ["adamw", ...OPTIMIZERS.filter((name) => name !== "adamw")] as const;
 const DTYPES = ["f32", "bf16"] as const;
 const FLOAT_BYTES: Readonly<Record<(typeof DTYPES)[number], number | undefined>> = { f32: undefined, bf16: 2 };
 
 function settingsOf(args: Arguments): FitSettings {
   return {
-    optimizer: choice(args, "optimizer", ["adamw", ...OPTIMIZERS]),
+    optimizer: choice(args, "optimizer", USUAL_FIRST),
     sizes: sizesOf(args),
     floatBytes: FLOAT_BYTES[choice(args, "dtype", DTYPES)],
     dropout: args.has("dropout"),

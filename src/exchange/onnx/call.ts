@@ -22,6 +22,13 @@ export interface Surroundings {
   decode(attribute: OnnxAttribute): Known;
 }
 
+/** A node with its operands and results. */
+export interface Followed {
+  readonly node: OnnxNode;
+  readonly inputs: readonly (Value | null)[];
+  readonly results: readonly (Value | null)[];
+}
+
 export type Result = Tensor | Value | null;
 export type Operator = (call: Call) => Result | readonly Result[];
 

@@ -8,9 +8,10 @@ import { grouped, TidemarkError, withLocation } from "../../base/errors.ts";
 import type { OnnxAttribute, OnnxFunction, OnnxGraph, OnnxNode } from "../../formats/onnx-file.ts";
 import { type DecodedTensor, decodeTensor, type ReadExternal } from "../../formats/onnx-tensor.ts";
 import { Tensor } from "../../trace/tensor.ts";
-import { Call, type Result, type Surroundings } from "./call.ts";
+import { Call, type Followed, type Result, type Surroundings } from "./call.ts";
 import { canFold, FOLDS } from "./fold.ts";
 import { operatorOf } from "./operators.ts";
+import { type Rebatch, rebatched } from "./rebatch.ts";
 import { elementFor, type FloatChoice, isWholeElement, type Known, Value } from "./value.ts";
 
 /** Functions that call functions: more is a circle. */
@@ -26,13 +27,8 @@ export interface Program {
   readonly external: ReadExternal | undefined;
   /** Is told of every node that was followed and not folded. */
   readonly observe?: ((followed: Followed) => void) | undefined;
-}
-
-/** A node with its operands and results. */
-export interface Followed {
-  readonly node: OnnxNode;
-  readonly inputs: readonly (Value | null)[];
-  readonly results: readonly (Value | null)[];
+  /** Another batch than the one that fixed sizes were recorded with. */
+  readonly rebatch?: Rebatch | undefined;
 }
 
 /** Functions are told apart by their domain, their name, and which of that name. */
@@ -71,6 +67,7 @@ export class Interpreter {
   readonly #key: Tensor;
   #draws = 0;
   #nodesFollowed = 0;
+  #operatorsFollowed = 0;
 
   constructor(program: Program, key: Tensor) {
     this.#program = program;
@@ -123,11 +120,14 @@ export class Interpreter {
     });
   }
 
-  #operator(node: OnnxNode, inputs: readonly (Value | null)[], scope: Scope, frame: Frame): readonly (Value | null)[] {
+  #operator(node: OnnxNode, given: readonly (Value | null)[], scope: Scope, frame: Frame): readonly (Value | null)[] {
     const opset = frame.opsets.get(node.domain) ?? this.#program.opsets.get(node.domain) ?? 1;
-    const call = new Call(node, opset, inputs, this.#around(scope, frame));
-    const folded = fold(call);
+    const folded = fold(new Call(node, opset, given, this.#around(scope, frame)));
     if (folded) return folded.map((known, i) => Value.known(node.outputs[i] ?? "", known, this.#program.floats));
+    const { rebatch } = this.#program;
+    const inputs = rebatch ? rebatched(node, given, this.#operatorsFollowed, rebatch) : given;
+    this.#operatorsFollowed += 1;
+    const call = new Call(node, opset, inputs, this.#around(scope, frame));
     const operator = operatorOf(node.domain, node.kind);
     if (!operator) return call.fail("there is no such operator", "the message on reading lists all that are missing");
     const made = operator(call);

@@ -24,6 +24,7 @@ import {
   requireParams,
   specsFor,
 } from "../shared/model.ts";
+import { withBatch } from "../shared/rebatch.ts";
 import { functionKey, Interpreter, type Program } from "./interpret.ts";
 import { isSetting, operatorOf } from "./operators.ts";
 import { dtypeFor, type FloatChoice, isFloatElement, tensorFrom, Value } from "./value.ts";
@@ -88,6 +89,12 @@ interface Settings extends Omit<OnnxOptions, "floats"> {
   readonly floats: FloatChoice;
 }
 
+/** How a model is followed. */
+export interface FollowOptions extends ApplyModelOptions {
+  readonly observe?: Program["observe"];
+  readonly rebatch?: Program["rebatch"];
+}
+
 export class OnnxFunctionModel implements ImportedModel {
   readonly params: Record<string, Tensor>;
   readonly inputs: readonly ModelInput[];
@@ -139,19 +146,17 @@ export class OnnxFunctionModel implements ImportedModel {
   }
 
   /** The results; `observe` is told of every node. */
-  follow(
-    params: Readonly<Record<string, Tensor>>,
-    inputs: ModelInputs,
-    options?: ApplyModelOptions & Pick<Program, "observe">,
-  ): readonly Value[] {
+  follow(params: Readonly<Record<string, Tensor>>, inputs: ModelInputs, options?: FollowOptions): readonly Value[] {
     requireParams(this.params, params);
     const given = new Map(this.#constants);
     const put = (name: string, value: Tensor): void => {
       given.set(name, Value.tensor(name, this.#types.get(name) ?? "float", value));
     };
-    for (const [name, value] of boundInputs(this.inputs, inputs)) put(name, value);
+    const { observe, rebatch } = options ?? {};
+    const declared = this.inputs.map((input) => withBatch(input, rebatch?.change));
+    for (const [name, value] of boundInputs(declared, inputs)) put(name, value);
     for (const name of Object.keys(this.params)) put(name, params[name] as Tensor);
-    const program = { ...this.#program, observe: options?.observe };
+    const program = { ...this.#program, observe, rebatch };
     return new Interpreter(program, options?.key ?? t.random.key(0)).run(this.#graph, given);
   }
 

@@ -9,9 +9,10 @@ import { tensorName } from "../../formats/pt2-program.ts";
 import { evaluateSize, parseSize } from "../../formats/size-expression.ts";
 import { isFloat } from "../../kernel/dtype.ts";
 import { Tensor } from "../../trace/tensor.ts";
+import type { Rebinding } from "../shared/rebatch.ts";
 import { Args, dtypeOfCode, type Value } from "./args.ts";
 import { changes, isPartView, operatorOf } from "./operators.ts";
-import { type Rebinding, rebound } from "./rebind.ts";
+import { rebound } from "./rebind.ts";
 
 export interface Run {
   readonly program: Pt2Program;

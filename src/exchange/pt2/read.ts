@@ -18,10 +18,10 @@ import {
   requireParams,
   specsFor,
 } from "../shared/model.ts";
+import { type Rebinding, rebindingOf, withBatch } from "../shared/rebatch.ts";
 import { dtypeOfCode, type Value } from "./args.ts";
 import { follow } from "./interpret.ts";
 import { operatorOf } from "./operators.ts";
-import type { Rebinding } from "./rebind.ts";
 
 /** Options of {@link readPt2}. */
 export interface Pt2Options {
@@ -134,7 +134,7 @@ export class ExportedModel implements Pt2Model {
     this.buffers = Object.fromEntries(buffers);
     this.#owned = owned;
     const recorded = program.inputs.filter(({ kind }) => kind === "user_input").map((input) => inputOf(input, program));
-    this.#batch = rebinding(recorded, options.batch);
+    this.#batch = rebindingOf(recorded, options.batch, "readPt2");
     this.inputs = recorded.map((input) => withBatch(input, this.#batch));
     this.outputs = results(program).map(({ name }) => name);
   }
@@ -199,25 +199,6 @@ export class ExportedModel implements Pt2Model {
   specs(sizes: Readonly<Record<string, number>> = {}): Record<string, Tensor> {
     return specsFor(this.inputs, sizes);
   }
-}
-
-/** From the recorded batch, the first extent of the first input that has one, to the wanted one. */
-function rebinding(inputs: readonly ModelInput[], batch: number | undefined): Rebinding | undefined {
-  if (batch === undefined) return undefined;
-  if (!Number.isSafeInteger(batch) || batch < 1) {
-    fail("InvalidArgument", `readPt2: batch is ${batch}`, "give a whole number of at least 1");
-  }
-  const from = inputs.map(({ shape }) => shape?.[0]).find((extent) => typeof extent === "number");
-  if (typeof from !== "number") {
-    fail("InvalidArgument", "readPt2: no input of the program has a fixed first size", "give open sizes by name");
-  }
-  return from === batch ? undefined : { from, to: batch };
-}
-
-function withBatch(input: ModelInput, batch: Rebinding | undefined): ModelInput {
-  const { shape } = input;
-  if (!batch || shape?.[0] !== batch.from) return input;
-  return { ...input, shape: [batch.to, ...shape.slice(1)] };
 }
 
 /** User's results and losses; changed buffers and gradients by the names of what they belong to. */

@@ -100,16 +100,25 @@ function requireType(input: ModelInput, value: Tensor, sizes: Map<string, number
   });
 }
 
+const openName = ({ name }: ModelInput, extent: string | null, axis: number): string => extent ?? `${name}.${axis}`;
+
+/** The names that open extents are given by. */
+export const openSizes = (inputs: readonly ModelInput[]): readonly string[] =>
+  inputs.flatMap((input) =>
+    (input.shape ?? []).flatMap((extent, axis) => (typeof extent === "number" ? [] : [openName(input, extent, axis)])),
+  );
+
 /** Specs of all inputs, with open extents given by name. */
 export function specsFor(
   inputs: readonly ModelInput[],
   sizes: Readonly<Record<string, number>>,
 ): Record<string, Tensor> {
   const missing: string[] = [];
-  const specs = inputs.map(({ name, dtype, shape }) => {
+  const specs = inputs.map((input) => {
+    const { name, dtype, shape } = input;
     const extents = (shape ?? []).map((extent, axis) => {
       if (typeof extent === "number") return extent;
-      const key = extent ?? `${name}.${axis}`;
+      const key = openName(input, extent, axis);
       const size = sizes[key];
       if (size === undefined) missing.push(key);
       return size ?? 1;

@@ -2,8 +2,8 @@
  * @file An ONNX model as a program that PyTorch runs: each node as the operation of PyTorch that computes the same, so that it keeps what
  * that keeps. What is known when the graph is followed (shapes, constants) is no tensor there either.
  */
-import type { Followed } from "../../exchange/onnx/interpret.ts";
-import type { OnnxFunctionModel } from "../../exchange/onnx/read.ts";
+import type { FollowedModel } from "../../exchange/onnx/at-batch.ts";
+import type { Followed } from "../../exchange/onnx/call.ts";
 import { isFloatElement, type Value } from "../../exchange/onnx/value.ts";
 import type { OnnxNode } from "../../formats/onnx-file.ts";
 import type { InputKind, Pt2Argument, Pt2Input, Pt2Node, Pt2Program } from "../../formats/pt2-program.ts";
@@ -66,6 +66,16 @@ const SAME: readonly string[] = [
   "Abs",
   "Reciprocal",
   "Softplus",
+  "Tan",
+  "Asin",
+  "Acos",
+  "Atan",
+  "Sinh",
+  "Cosh",
+  "Asinh",
+  "Acosh",
+  "Atanh",
+  "Celu",
 ];
 const ALSO_SAME: readonly string[] = [
   "Elu",
@@ -108,6 +118,53 @@ const TRANSLATIONS: Readonly<Record<string, Translation>> = {
     ConstantOfShape: unary("full"),
     CumSum: unary("cumsum"),
   },
+  ...{
+    And: unary("logical_and"),
+    Or: unary("logical_or"),
+    Xor: unary("logical_xor"),
+    LessOrEqual: unary("le"),
+    GreaterOrEqual: unary("ge"),
+    IsInf: unary("isinf"),
+    ArgMax: unary("argmax"),
+    ArgMin: unary("argmin"),
+    OneHot: unary("one_hot"),
+    EyeLike: unary("eye"),
+    Range: unary("arange"),
+    RandomNormal: unary("randn"),
+    RandomNormalLike: unary("randn_like"),
+    RandomUniform: unary("rand"),
+    RandomUniformLike: unary("rand_like"),
+    Bernoulli: unary("bernoulli"),
+  },
+  ...{
+    ReduceMin: unary("amin"),
+    ReduceProd: unary("prod"),
+    ReduceL1: unary("norm"),
+    ReduceL2: unary("norm"),
+    ReduceLogSumExp: unary("logsumexp"),
+    TopK: unary("topk"),
+    GlobalMaxPool: unary("adaptive_max_pool2d"),
+  },
+  ...{
+    Tile: unary("repeat"),
+    DepthToSpace: unary("pixel_shuffle"),
+    SpaceToDepth: unary("pixel_unshuffle"),
+    Trilu: unary("tril"),
+    Upsample: unary("upsample_nearest2d"),
+    ReverseSequence: unary("flip"),
+    ThresholdedRelu: unary("threshold"),
+    Swish: unary("silu"),
+    PRelu: { name: "prelu", operands: ["self", "weight"] },
+    Mod: binary("remainder"),
+    GatherElements: { name: "gather", operands: ["self", "index"] },
+    GatherND: { name: "gather", operands: ["self", "index"] },
+    ScatterElements: { name: "scatter", operands: ["self", "index", "src"] },
+    Scatter: { name: "scatter", operands: ["self", "index", "src"] },
+    ScatterND: { name: "index_put", operands: ["self", "index", "values"] },
+    GridSample: { name: "grid_sampler_2d", operands: ["input", "grid"] },
+    RMSNormalization: normed("rms_norm", layerAxes),
+    GroupNormalization: normed("group_norm", ({ node }) => ({ num_groups: { as_int: whole(node, "num_groups", 1) } })),
+  },
   ...{ MatMul: binary("matmul"), Max: binary("maximum"), Min: binary("minimum") },
   Pow: { name: "pow", operands: ["self", "exponent"] },
   Where: { name: "where", operands: ["condition", "self", "other"] },
@@ -133,6 +190,32 @@ function translationOf({ node, inputs }: Followed): Translation | undefined {
     return hasBias ? { name: "addmm", operands: ["mat1", "mat2", "self"] } : { name: "mm", operands: ["self", "mat2"] };
   }
   return TRANSLATIONS[node.kind];
+}
+
+/** Operations of any number of tensors. */
+const LISTS: Readonly<Record<string, string>> = { Concat: "cat", Einsum: "einsum" };
+
+const RECURRENT: Readonly<Record<string, string>> = { LSTM: "lstm", GRU: "gru", RNN: "rnn_tanh" };
+
+/** Weights, then initial states, of a layer: X, W, R, B, lengths, h, c. */
+function recurrentOf(
+  { node, inputs }: Followed,
+  tensor: (value: Value) => Pt2Argument,
+): Pick<Pt2Node, "target" | "inputs"> {
+  const given = (places: readonly number[]): Pt2Argument => ({
+    as_tensors: places.flatMap((i) => {
+      const value = inputs[i];
+      return isTensor(value) ? [tensor(value).as_tensor] : [];
+    }),
+  });
+  return {
+    target: `torch.ops.aten.${RECURRENT[node.kind]}.input`,
+    inputs: [
+      { name: "input", arg: tensor(inputs[0] as Value) },
+      { name: "hx", arg: given([5, 6]) },
+      { name: "params", arg: given([1, 2, 3]) },
+    ],
+  };
 }
 
 /** Whether a value is on the device: what is computed, and constants that are more than a number. */
@@ -172,9 +255,11 @@ function nodeOf(followed: Followed, names: Names): Pt2Node {
   const made: readonly Pt2Argument[] = outputs.length === 1 ? [{ as_tensor: outputs[0] }] : [{ as_tensors: outputs }];
   const tensors = inputs.filter(isTensor);
   const list = { as_tensors: tensors.map((value) => ({ name: names.of(value) })) };
-  if (node.kind === "Concat") {
-    return { target: "torch.ops.aten.cat.default", inputs: [{ name: "tensors", arg: list }], outputs: made };
+  const joined = LISTS[node.kind];
+  if (joined !== undefined) {
+    return { target: `torch.ops.aten.${joined}.default`, inputs: [{ name: "tensors", arg: list }], outputs: made };
   }
+  if (Object.hasOwn(RECURRENT, node.kind)) return { ...recurrentOf(followed, tensor), outputs: made };
   const translation = translationOf(followed);
   if (!translation) return { target: `onnx.${node.kind}`, inputs: [{ name: "inputs", arg: list }], outputs: made };
   const operands = translation.operands.flatMap((name, i) => {
@@ -192,7 +277,7 @@ function nodeOf(followed: Followed, names: Names): Pt2Node {
 }
 
 export function onnxProgram(
-  model: OnnxFunctionModel,
+  model: FollowedModel,
   { sizes, floatBytes }: { readonly sizes: Readonly<Record<string, number>>; readonly floatBytes: number | undefined },
 ): EagerProgram {
   const names = new Names(floatBytes);

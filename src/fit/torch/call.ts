@@ -56,6 +56,11 @@ export class Call {
     return type ?? this.#fail(`the type of its result ${i} is not recorded`);
   }
 
+  /** Whether anything can read a result. */
+  isMade(i: number): boolean {
+    return this.#names[i] != null;
+  }
+
   /** A new tensor for a result. */
   out(i = 0, strides?: readonly number[]): EagerTensor {
     const type = this.type(i);

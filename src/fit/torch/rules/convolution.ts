@@ -80,7 +80,8 @@ export const CONVOLUTIONS: Readonly<Record<string, Rule>> = Object.fromEntries([
     "max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d",
     maxPool,
   ),
+  ...each("adaptive_max_pool1d adaptive_max_pool3d", maxPool),
   ...each("avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d _adaptive_avg_pool2d", averagePool),
-  ...each("adaptive_avg_pool3d", averagePool),
+  ...each("adaptive_avg_pool3d _adaptive_avg_pool3d", averagePool),
   ...each("grid_sampler grid_sampler_2d", copied),
 ]);

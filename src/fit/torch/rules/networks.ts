@@ -46,6 +46,12 @@ const batchNorm: Rule = (call) => {
   return norm(call, call.flag("training", false) ? [x.shape[1] ?? 1] : [0], x);
 };
 
+/** The same with new running statistics as further results. */
+const updatingNorm: Rule = (call) => [
+  ...batchNorm(call).slice(0, 3),
+  ...[3, 4].map((i) => (call.isMade(i) ? call.out(i) : null)),
+];
+
 /** The batch norm of one image of all channels of all images; scale and shift are repeated for each. */
 const instanceNorm: Rule = (call) => {
   const x = call.t("input");
@@ -299,6 +305,18 @@ const glu: Rule = (call) => {
   return [y];
 };
 
+/** Operands are kept, and have gradients of their shapes. */
+const keeping: Rule = (call) => {
+  const { g } = call;
+  const operands = call.tensors();
+  const outputs = Array.from({ length: call.outputs }, (_, i) => call.out(i));
+  g.record({
+    ...{ name: call.node.target, inputs: operands, outputs, saved: operands },
+    backward: () => operands.map((x) => (g.needsGradient(x) ? like(call, x) : null)),
+  });
+  return outputs;
+};
+
 /** An operation that is not known: it keeps what it reads and writes, and its gradients are of the shapes of its operands. */
 export const opaque: Rule = (call) => {
   const { g } = call;
@@ -355,24 +373,31 @@ export const NETWORKS: Readonly<Record<string, Rule>> = Object.fromEntries([
     batchNorm,
   ),
   ...each("_batch_norm_with_update", batchNorm),
+  ...each("_native_batch_norm_legit_functional", updatingNorm),
   ...each("instance_norm", instanceNorm),
   ...each("rms_norm _fused_rms_norm", rmsNorm),
-  ...each("softmax _softmax log_softmax _log_softmax", softmax),
+  ...each("softmax _softmax log_softmax _log_softmax _safe_softmax", softmax),
   ...each("dropout native_dropout", dropout),
   ...each("scaled_dot_product_attention", attention),
+  ...each("_scaled_dot_product_efficient_attention _scaled_dot_product_flash_attention", attention),
+  ...each("_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_fused_attention_overrideable", attention),
   ...each("embedding", embedding),
   ...each("sum", reduction("nothing", 0)),
   ...each("mean", reduction("nothing", 1)),
   ...each("var std var_mean logsumexp norm linalg_vector_norm prod", reduction("input", 3)),
   ...each("amax amin max min sort topk", reduction("input", 2)),
-  ...each("index index_select gather take_along_dim", indexed),
+  ...each("index index_select gather take_along_dim _unsafe_index", indexed),
   ...each("scatter scatter_add index_put index_add index_copy slice_scatter select_scatter copy fill", put),
-  ...each("nll_loss nll_loss_forward nll_loss2d nll_loss_nd", nllLoss),
+  ...each("_unsafe_index_put scatter_reduce masked_scatter", put),
+  ...each("nll_loss nll_loss_forward nll_loss2d nll_loss2d_forward nll_loss_nd", nllLoss),
   ...each("cross_entropy_loss", crossEntropy),
   ...each(
     "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits binary_cross_entropy",
     squaredError,
   ),
+  ...each("kl_div soft_margin_loss", squaredError),
+  ...each("addcmul addcdiv lerp outer bilinear cosine_similarity pairwise_distance cdist _cdist_forward", keeping),
+  ...each("_weight_norm _weight_norm_interface", keeping),
   ...each("glu", glu),
   ...each("lstm gru rnn_tanh rnn_relu", recurrent),
 ]);

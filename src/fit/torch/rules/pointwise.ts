@@ -109,7 +109,8 @@ const extremum = binary({
 });
 
 /** No gradient: comparisons, rounding of whole numbers, indices. */
-export const plain: Rule = (call) => Array.from({ length: call.outputs }, (_, i) => call.out(i));
+export const plain: Rule = (call) =>
+  Array.from({ length: call.outputs }, (_, i) => (call.isMade(i) ? call.out(i) : null));
 
 const where: Rule = (call) => {
   const { g } = call;
@@ -155,6 +156,12 @@ const converted: Rule = (call) => {
 
 const pow: Rule = (call) => (call.maybe("exponent") ? powTensor(call) : unary("input", 2)(call));
 
+/** The gradient of an operand and of the slopes read both. */
+const PRELU = [
+  [0, 1],
+  [0, 1],
+] as const;
+
 const names = (text: string): readonly string[] => text.split(" ");
 const each = (text: string, rule: Rule): readonly (readonly [string, Rule])[] =>
   names(text).map((name) => [name, rule] as const);
@@ -166,12 +173,14 @@ export const POINTWISE: Readonly<Record<string, Rule>> = Object.fromEntries([
   ...each("relu tanh sigmoid threshold", unary("result")),
   ...each("elu selu celu leaky_relu", resultInPlace),
   ...each("softplus hardsigmoid hardswish hardtanh relu6 gelu silu mish log_sigmoid", unary("input")),
+  ...each("hardshrink softshrink", unary("input")),
   ...each("exp", unary("result")),
+  ...each("exp2", unary("result", 1)),
   ...each("sqrt", unary("result", 1)),
   ...each("rsqrt reciprocal", unary("result", 2)),
   ...each("log log2 log10 log1p", unary("input", 1)),
-  ...each("sin abs", unary("input", 1)),
-  ...each("cos tan expm1 asin acos atan sinh cosh", unary("input", 2)),
+  ...each("sin abs lgamma digamma", unary("input", 1)),
+  ...each("cos tan expm1 asin acos atan sinh cosh asinh acosh atanh logit cumprod", unary("input", 2)),
   ...each("erf erfc", unary("input", 4)),
   ...each("square", unary("input", 2)),
   ...each("clamp clamp_min clamp_max clip", unary("input", 1)),
@@ -182,6 +191,7 @@ export const POINTWISE: Readonly<Record<string, Rule>> = Object.fromEntries([
   ...each("mul", mul),
   ...each("div true_divide", div),
   ...each("maximum minimum fmod remainder atan2", extremum),
+  ...each("prelu", binary({ sides: [kernel(), kernel()], reads: PRELU }, ["self", "weight"])),
   ...each("where", where),
   ...each("masked_fill", maskedFill),
   ...each("to _to_copy type_as", converted),
@@ -193,5 +203,13 @@ export const POINTWISE: Readonly<Record<string, Rule>> = Object.fromEntries([
     "scalar_tensor tensor lift_fresh_copy bernoulli rand randn rand_like randn_like randint diff floor_divide",
     plain,
   ),
-  ...each("eye triu_indices tril_indices bucketize searchsorted histc one_hot nonzero linspace isin", plain),
+  ...each("eye triu_indices tril_indices bucketize searchsorted histc one_hot nonzero linspace isin argsort", plain),
+  ...each("empty_permuted empty_strided zero randperm isfinite sgn meshgrid", plain),
+  ...each("bitwise_left_shift bitwise_right_shift __lshift__ __rshift__", plain),
+  // of a program that has its backward pass written out
+  ...each("convolution_backward native_layer_norm_backward native_group_norm_backward embedding_dense_backward", plain),
+  ...each("max_pool2d_with_indices_backward avg_pool2d_backward _adaptive_avg_pool2d_backward", plain),
+  ...each("_softmax_backward_data _log_softmax_backward_data gelu_backward silu_backward sigmoid_backward", plain),
+  ...each("tanh_backward threshold_backward hardtanh_backward hardsigmoid_backward hardswish_backward", plain),
+  ...each("leaky_relu_backward elu_backward native_batch_norm_backward", plain),
 ]);

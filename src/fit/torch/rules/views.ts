@@ -56,7 +56,8 @@ const transpose: Rule = (call) => {
   const { g } = call;
   const x = call.t("self");
   const rank = x.shape.length;
-  const [a, b] = [call.axis("dim0", 0, rank), call.axis("dim1", 1, rank)];
+  const word = call.node.target.includes("swapaxes") ? "axis" : "dim";
+  const [a, b] = [call.axis(`${word}0`, 0, rank), call.axis(`${word}1`, 1, rank)];
   if (rank < 2) return same(call);
   const y = transposed(g, x, a, b);
   g.record({
@@ -211,7 +212,7 @@ export const VIEWS: Readonly<Record<string, Rule>> = Object.fromEntries([
   ...each("alias dropout feature_dropout alpha_dropout lift_fresh set_grad", same),
   ...each("detach detach_ detach_copy", detached),
   ...each("contiguous", contiguous),
-  ...each("transpose swapaxes", transpose),
+  ...each("transpose swapaxes swapdims", transpose),
   ...each("t numpy_T", (call) => permute(call, call.t("self").shape.length < 2 ? [0] : [1, 0])),
   ...each("permute", permuteRule),
   ...each("expand expand_as broadcast_to", expand),
@@ -226,5 +227,8 @@ export const VIEWS: Readonly<Record<string, Rule>> = Object.fromEntries([
     "upsample_nearest2d upsample_bilinear2d upsample_bicubic2d pixel_shuffle channel_shuffle _upsample_bilinear2d_aa",
     copied,
   ),
+  ...each("reflection_pad1d reflection_pad3d replication_pad1d replication_pad3d", copied),
+  ...each("upsample_nearest1d upsample_nearest3d upsample_linear1d upsample_trilinear3d", copied),
+  ...each("_upsample_nearest_exact1d _upsample_nearest_exact2d pixel_unshuffle native_channel_shuffle", copied),
   ...each("cumsum logcumsumexp triu tril im2col col2im as_strided diagonal movedim", copied),
 ]);
