@@ -25,6 +25,7 @@ import { type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr
 import { type ContractNest, depthRun, type Operand } from "../../kernel/loops.ts";
 import { Interner, linearCoefficient } from "../intern.ts";
 import { product } from "../units.ts";
+import { type BlockBytes, blockBytesOf } from "./block-bytes.ts";
 import {
   type Access,
   accessOf,
@@ -40,7 +41,7 @@ import {
 import { cyclesOf, sideCost, transposeCost } from "./contract-cost.ts";
 import { type Padding, paddingOf } from "./contract-padded.ts";
 import type { DepthStep } from "./gemm-micro.ts";
-import { type NativeOptions, USUAL_SECOND_CACHE } from "./options.ts";
+import type { NativeOptions } from "./options.ts";
 
 /** A product whose workspace is not known yet. */
 export type Product = Omit<ContractNest, "scratch">;
@@ -116,26 +117,6 @@ export interface Workspace {
   readonly rows: number;
   readonly sums: number;
   readonly tables: number;
-}
-
-/** Bytes of blocks and panels, by the second-level cache. */
-interface BlockBytes {
-  /** Of a packed block of the broadcast side, of one that is read in place, and of partial sums. */
-  readonly packed: number;
-  readonly read: number;
-  readonly sums: number;
-  /** Of several copies of images that are padded with zeros, where they are small. */
-  readonly images: number;
-  /** A larger vector side is packed if more than a few rows read it: its steps are pages apart. */
-  readonly near: number;
-  /** Panels up to this are packed once and kept if several blocks read them. */
-  readonly resident: number;
-}
-
-function blockBytesOf({ secondCache = USUAL_SECOND_CACHE }: NativeOptions): BlockBytes {
-  const [packed, sums] = [(secondCache / 16) * 9, secondCache / 4];
-  const near = secondCache < USUAL_SECOND_CACHE ? secondCache / 2 : secondCache;
-  return { packed, read: secondCache, sums, images: secondCache / 2, near, resident: secondCache / 4 };
 }
 
 /** Of a copy of an image that is padded with zeros. */

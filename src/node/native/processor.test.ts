@@ -1,4 +1,4 @@
-/** @file What is read of the processor's caches, and what is not believed. */
+/** @file What is read of the processor's caches, and what is left unread because it is no size. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
