@@ -17,6 +17,7 @@ import { resultOf } from "../ir/graph.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
 import { producersOf } from "../ir/walk.ts";
 import { isFloat } from "../kernel/dtype.ts";
+import type { FusionLimits } from "../target/description.ts";
 import { evaluationsOfView } from "./fuse-size.ts";
 
 /** Work an element below which it is cheaper to recompute a value than to store it and read it back. */
@@ -53,6 +54,8 @@ function flopsAnElement(node: Node): number {
   return node.op.cost(types, [type], node.attrs, node.regions).flops / Math.max(1, elementsOf(type.shape));
 }
 
+type InliningLimits = Pick<FusionLimits, "maxPackedFlops" | "storesCheap">;
+
 class Inlining {
   readonly inlined = new Set<Node>();
   readonly #producer: ReadonlyMap<Value, Node>;
@@ -64,11 +67,13 @@ class Inlining {
 
   readonly #params: ReadonlySet<Value>;
   readonly #maxPackedFlops: number;
+  readonly #storesCheap: boolean;
 
-  constructor(graph: Graph, maxPackedFlops: number) {
+  constructor(graph: Graph, { maxPackedFlops, storesCheap = false }: InliningLimits) {
     this.#producer = producersOf(graph);
     this.#params = new Set(graph.params);
     this.#maxPackedFlops = maxPackedFlops;
+    this.#storesCheap = storesCheap;
     for (const node of graph.nodes.toReversed()) {
       const isView = node.op.lower.kind === "map" && node.op.lower.fusion === "always";
       const isPacked = isView ? node.outputs.some((value) => this.#packed.has(value)) : packs(node);
@@ -99,6 +104,7 @@ class Inlining {
   }
 
   #isFasterThanReading(out: Value, flops: number, sources: ReadonlySet<Value>): boolean {
+    if (this.#storesCheap) return false;
     return (
       this.#isExpanded(out, flops, sources) ||
       this.#isShift(out, flops, sources) ||
@@ -157,5 +163,5 @@ class Inlining {
 }
 
 /** Nodes that are recomputed wherever they are read. */
-export const inlinedNodes = (graph: Graph, maxPackedFlops: number): ReadonlySet<Node> =>
-  new Inlining(graph, maxPackedFlops).inlined;
+export const inlinedNodes = (graph: Graph, limits: InliningLimits): ReadonlySet<Node> =>
+  new Inlining(graph, limits).inlined;

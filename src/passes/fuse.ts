@@ -19,12 +19,8 @@ import type { Pass } from "./pass.ts";
  * Nodes that need no storage: the inlined ones, less those that are returned and are not mere names of storage, those
  * read when their sources may have been overwritten, and those that a loop or branch reads.
  */
-function storelessNodes(
-  graph: Graph,
-  producer: ReadonlyMap<Value, Node>,
-  { maxPackedFlops }: FusionLimits,
-): ReadonlySet<Node> {
-  const inlined = new Set(inlinedNodes(graph, maxPackedFlops));
+function storelessNodes(graph: Graph, producer: ReadonlyMap<Value, Node>, limits: FusionLimits): ReadonlySet<Node> {
+  const inlined = new Set(inlinedNodes(graph, limits));
   for (const node of readWhereStored(graph, producer)) inlined.delete(node);
   const returned = new Set<Node>();
   for (const result of graph.results) {

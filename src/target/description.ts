@@ -36,6 +36,8 @@ export interface FusionLimits {
   readonly maxEvaluations: number;
   /** Values that one kernel stores: all of them are live while it runs. */
   readonly maxStored: number;
+  /** Cheap values are stored as well, not computed wherever they are read: to measure what that is worth. */
+  readonly storesCheap?: boolean;
 }
 
 /** Limits under which kernels are large enough to save most memory traffic, and small enough to compile fast. */
