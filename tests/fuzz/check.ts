@@ -1,6 +1,8 @@
 /** @file All checks of one random program. Which budgets, strategies and threads it is put to is drawn by its seed too. */
+import { tmpdir } from "node:os";
+import type { LossyOptions } from "../../src/api/index.ts";
 import { Random } from "../support/random.ts";
-import { checkDonation, checkVariant, expectedBits } from "./checks/bits.ts";
+import { checkDonation, checkRounded, checkVariant, type Expected, expectedBits } from "./checks/bits.ts";
 import { COMPARED, checkPlans, roughRange } from "./checks/plans.ts";
 import { checkReference } from "./checks/reference.ts";
 import { errorText, type Session, type TargetName } from "./checks/session.ts";
@@ -18,8 +20,27 @@ export interface CheckOptions extends RecipeOptions {
 /** One program in eight is for a C compiler, which takes seconds for each plan. */
 const drawTarget = (random: Random): TargetName => (random.chance(1 / 8) ? "native" : "wasm");
 
-const aboutText = ({ dtype, mode, size, steps, without }: Recipe): string =>
-  `${mode} ${dtype} ${size}, ${steps.length - without.size} steps`;
+const aboutText = ({ dtype, cast, mode, size, steps, without }: Recipe): string =>
+  `${mode} ${dtype}${cast ? ` cast to ${cast}` : ""} ${size}, ${steps.length - without.size} steps`;
+
+const ROUNDED: readonly LossyOptions["residuals"][] = [
+  { linear: 4, rest: 8 },
+  { linear: 1, rest: "bf16" },
+  { linear: "bf16" },
+  { linear: { sparse: 0.2 }, rest: 8 },
+  { linear: { rank: 3 } },
+];
+
+/** Values in a file, and those that are rounded: only large ones are. */
+function checkForms({ program, ...session }: Session, expected: Expected, memory: number): void {
+  const random = new Random(Math.imul(program.recipe.seed, 40_503) + 5);
+  const share = program.recipe.size === "wide" ? 0.7 : 0.2;
+  const [isMoved, isRounded] = [random.chance(share), random.chance(share)];
+  const bandwidth = random.pick(["100MB/s", "2GB/s", "100GB/s"]);
+  const lossy = { residuals: random.pick(ROUNDED), seed: random.int(3) };
+  if (isMoved) checkVariant({ program, ...session }, expected, { memory, spill: { to: tmpdir(), bandwidth } });
+  if (isRounded) checkRounded({ program, ...session }, lossy);
+}
 
 function runChecks(session: Session, options: CheckOptions): void {
   const { random, target, program } = session;
@@ -40,6 +61,7 @@ function runChecks(session: Session, options: CheckOptions): void {
   if (!isNative && further < 0.5) checkVariant(session, expected, { strategy, memory: most });
   // Threads have workspaces of their own, so budgets of one thread are not theirs.
   if (onThreads) checkVariant(session, expected, further < 0.4 ? { threads: 2, memory: "min" } : { threads: 2 });
+  checkForms(session, expected, memory);
   if (program.recipe.mode === "training") checkDonation(session, which < 0.3 && !isNative ? { memory: "min" } : {});
 }
 

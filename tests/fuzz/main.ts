@@ -19,8 +19,9 @@ import { GROUP_NAMES, type Group, type Outcome } from "./findings.ts";
 import type { Job } from "./jobs.ts";
 import { minimise, programText, recipeOf } from "./minimise.ts";
 import { Child, runJobs } from "./pool.ts";
-import { MODES, type Mode, SIZES, type Size } from "./program.ts";
+import { CASTS, MODES, type Mode, SIZES, type Size } from "./program.ts";
 import { commandOf, findingText, type Reported, reported, reportOf, reportText } from "./report.ts";
+import { FLOATS, type FloatType } from "./scene.ts";
 
 /** About ten minutes on two cores. */
 const DEFAULT_SEEDS = "0:150";
@@ -33,6 +34,8 @@ const { values } = parseArgs({
     target: { type: "string" },
     size: { type: "string" },
     mode: { type: "string" },
+    dtype: { type: "string" },
+    cast: { type: "string" },
     groups: { type: "string", default: GROUP_NAMES.join(",") },
     steps: { type: "string" },
     without: { type: "string", default: "" },
@@ -69,12 +72,18 @@ function jobsOf(): readonly Job[] {
   const mostSteps = values.steps === undefined ? undefined : numberOf("steps", values.steps);
   const target = oneOf<TargetName>("target", values.target, ["wasm", "native"]);
   const [size, mode] = [oneOf<Size>("size", values.size, SIZES), oneOf<Mode>("mode", values.mode, MODES)];
+  const [dtype, cast] = [
+    oneOf<FloatType>("dtype", values.dtype, FLOATS),
+    oneOf<Job["cast"] & string>("cast", values.cast, CASTS),
+  ];
   return Array.from({ length: to - from }, (_, i) => ({
     seed: from + i,
     target,
     groups,
     size,
     mode,
+    dtype,
+    cast,
     mostSteps,
     without,
   }));

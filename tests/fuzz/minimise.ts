@@ -52,8 +52,8 @@ export function recipeOf({ without, ...job }: Job): Recipe {
 
 /** Its steps, and the graph that is traced. */
 export function programText(recipe: Recipe): string {
-  const { dtype, mode, size } = recipe;
+  const { dtype, cast, mode, size } = recipe;
   const program = fuzzProgram(recipe);
   const { source } = plansOf(program.fn as AnyFunction, program.args(0), { cache: false });
-  return `${mode} ${dtype} ${size}: ${stepNames(recipe).join(", ")}\n${print(source.graph)}`;
+  return `${mode} ${dtype}${cast ? ` cast to ${cast}` : ""} ${size}: ${stepNames(recipe).join(", ")}\n${print(source.graph)}`;
 }

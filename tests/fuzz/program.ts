@@ -7,7 +7,18 @@
  *
  * Every step draws from a seed of its own, and steps can be left out (`without`).
  */
-import { random as draws, hvp, jvp, type Tensor, type Tree, tensor, valueAndGrad, vjp } from "../../src/api/index.ts";
+import {
+  type AutocastOptions,
+  autocast,
+  random as draws,
+  hvp,
+  jvp,
+  type Tensor,
+  type Tree,
+  tensor,
+  valueAndGrad,
+  vjp,
+} from "../../src/api/index.ts";
 import { elementsOf } from "../../src/ir/type.ts";
 import { adam, type Optimizer, type OptimizerState, rmsprop, sgd } from "../../src/optim/index.ts";
 import { flatten } from "../../src/trace/tree.ts";
@@ -55,10 +66,23 @@ export interface DrawnStep {
   readonly seed: number;
 }
 
+/** Types of products, and of what is added to them, under `autocast`. */
+export const CASTS = ["none", "bf16", "bf16-stream", "f16", "f16-stream"] as const;
+export type Cast = Exclude<(typeof CASTS)[number], "none">;
+
+const CAST_OPTIONS: Readonly<Record<Cast, AutocastOptions>> = {
+  bf16: { products: "bf16" },
+  "bf16-stream": { products: "bf16", stream: "bf16" },
+  f16: { products: "f16", lossScale: 64 },
+  "f16-stream": { products: "f16", stream: "f16" },
+};
+
 /** Everything about a program that is drawn before it is traced. */
 export interface Recipe {
   readonly seed: number;
   readonly dtype: FloatType;
+  /** The types of products, where they are cast. */
+  readonly cast: Cast | null;
   readonly mode: Mode;
   readonly size: Size;
   readonly params: readonly (readonly number[])[];
@@ -72,6 +96,7 @@ export interface RecipeOptions {
   readonly size?: Size | undefined;
   readonly mode?: Mode | undefined;
   readonly dtype?: FloatType | undefined;
+  readonly cast?: (typeof CASTS)[number] | undefined;
   /** No more steps than this. */
   readonly mostSteps?: number | undefined;
   readonly without?: ReadonlySet<number> | undefined;
@@ -103,7 +128,8 @@ export function drawRecipe(seed: number, options: RecipeOptions = {}): Recipe {
     mode: random.pick(["gradient", "gradient", "gradient", "training", "training", ...MODES] as const),
     size: random.pick(["small", "small", "small", "small", "wide", "edge"] as const),
   };
-  const { dtype = drawn.dtype, mode = drawn.mode, size = drawn.size } = options;
+  const { dtype = drawnType(seed, drawn.dtype), mode = drawn.mode, size = drawn.size } = options;
+  const cast = castOf(seed, dtype, options.cast);
   const { mostSteps = Number.POSITIVE_INFINITY, without = new Set<number>() } = options;
   const { extents, steps } = RULES[size];
   const shape = (): readonly number[] => Array.from({ length: random.int(5) }, () => random.pick(extents));
@@ -115,7 +141,21 @@ export function drawRecipe(seed: number, options: RecipeOptions = {}): Recipe {
     const [name, step] = drawStep(random);
     return { name, step, seed: seedOf(seed, i + 1) };
   });
-  return { seed, dtype, mode, size, params, inputs, steps: list, without };
+  return { seed, dtype, cast, mode, size, params, inputs, steps: list, without };
+}
+
+/** One program in six is in half precision. */
+function drawnType(seed: number, other: FloatType): FloatType {
+  const random = new Random(seedOf(seed, -5));
+  return random.chance(1 / 6) ? random.pick(["bf16", "f16"] as const) : other;
+}
+
+/** One program of f32 in four has its products cast. */
+function castOf(seed: number, dtype: FloatType, wanted: RecipeOptions["cast"]): Cast | null {
+  const random = new Random(seedOf(seed, -6));
+  const drawn = dtype === "f32" && random.chance(1 / 4) ? random.pick(CASTS) : "none";
+  const chosen = wanted ?? drawn;
+  return chosen === "none" ? null : chosen;
 }
 
 /** A shape with no more elements than allowed: axes are dropped from the front. */
@@ -178,6 +218,18 @@ const OPTIMIZERS: readonly (() => Optimizer)[] = [
 
 type Run = (params: readonly Tensor[], inputs: readonly Tensor[], about: [Tensor, Tensor]) => Body;
 
+/** With the body under `autocast`. */
+const castRun =
+  (run: Run, options: AutocastOptions): Run =>
+  (params, inputs, about) => {
+    const body = autocast((p: readonly Tensor[], x: readonly Tensor[], a: Tensor, b: Tensor) => {
+      const { loss, outputs } = run(p, x, [a, b]);
+      return [loss, ...outputs] as const;
+    }, options);
+    const [loss, ...outputs] = body(params, inputs, ...about);
+    return { loss, outputs };
+  };
+
 /** What is done with the body, by mode. */
 const FUNCTIONS: Readonly<Record<Exclude<Mode, "training">, (run: Run) => FuzzProgram["fn"]>> = {
   gradient: (run) => (params, inputs, key, indices) => {
@@ -226,14 +278,14 @@ function trainingStep(run: Run, optimizer: Optimizer): FuzzProgram["fn"] {
 }
 
 function filled(shape: readonly number[], dtype: FloatType, random: Random, nan: boolean): Tensor {
-  const data = dtype === "f64" ? new Float64Array(elementsOf(shape)) : new Float32Array(elementsOf(shape));
-  for (let i = 0; i < data.length; i++) data[i] = nan ? Number.NaN : random.next() * 2.4 - 1.2;
-  return tensor(data, { shape, dtype });
+  const data = Array.from({ length: elementsOf(shape) }, () => (nan ? Number.NaN : random.next() * 2.4 - 1.2));
+  return tensor(dtype === "f64" ? Float64Array.from(data) : Float32Array.from(data), { shape, dtype });
 }
 
 export function fuzzProgram(recipe: Recipe): FuzzProgram {
   const { seed, dtype, mode } = recipe;
-  const run: Run = (params, inputs, about) => runSteps(recipe, params, inputs, about);
+  const plain: Run = (params, inputs, about) => runSteps(recipe, params, inputs, about);
+  const run = recipe.cast ? castRun(plain, CAST_OPTIONS[recipe.cast]) : plain;
   const optimizer = new Random(seedOf(seed, -3)).pick(OPTIMIZERS)();
   const args = (number: number, nan = false): Arguments => {
     const random = new Random(seedOf(seed, -4 - number));

@@ -20,12 +20,14 @@ export interface Report {
   readonly slowest: readonly { readonly seed: number; readonly cpuSeconds: number }[];
 }
 
-export function commandOf({ seed, target, size, mode, mostSteps, without }: Job): string {
+export function commandOf({ seed, target, size, mode, dtype, cast, mostSteps, without }: Job): string {
   const options = [
     `--seeds ${seed}:${seed + 1}`,
     ...(target ? [`--target ${target}`] : []),
     ...(size ? [`--size ${size}`] : []),
     ...(mode ? [`--mode ${mode}`] : []),
+    ...(dtype ? [`--dtype ${dtype}`] : []),
+    ...(cast ? [`--cast ${cast}`] : []),
     ...(mostSteps === undefined ? [] : [`--steps ${mostSteps}`]),
     ...(without && without.length > 0 ? [`--without ${without.join(",")}`] : []),
   ];

@@ -6,7 +6,8 @@ import { arange, type Tensor } from "../../src/api/index.ts";
 import { elementsOf } from "../../src/ir/type.ts";
 import type { Random } from "../support/random.ts";
 
-export type FloatType = "f32" | "f64";
+export const FLOATS = ["f32", "f64", "bf16", "f16"] as const;
+export type FloatType = (typeof FLOATS)[number];
 
 export interface Scene {
   readonly x: Tensor;

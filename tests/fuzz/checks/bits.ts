@@ -1,5 +1,5 @@
 /** @file The same bits: run again, after a run on NaN, on other arguments, under other plans, on threads, donated. */
-import type { CompileOptions, Tree } from "../../../src/api/index.ts";
+import type { CompileOptions, LossyOptions, Tree } from "../../../src/api/index.ts";
 import { TidemarkError } from "../../../src/api/index.ts";
 import { validate } from "../../../src/plan/validate.ts";
 import type { Arguments } from "../program.ts";
@@ -61,6 +61,17 @@ export function checkVariant(session: Session, expected: Expected, options: Comp
   if (changed) session.found("bits", `${textOf(options)}: ${changed}`);
   const again = difference(made[0], made[2]);
   if (again) session.found("rerun", `${textOf(options)}: ${again}`);
+}
+
+/** Residuals that are rounded: the same bits on threads, recomputed and in a second run. */
+export function checkRounded(session: Session, lossy: LossyOptions): void {
+  const made = runVariant(session, { lossy });
+  if (!made) return;
+  for (const more of [{ threads: 2 }, { strategy: "recompute-all" }] as const) {
+    const other = runVariant(session, { lossy, ...more });
+    const changed = other && (difference(made[0], other[0]) ?? difference(made[1], other[1]));
+    if (changed) session.found("bits", `${textOf({ lossy, ...more })}: ${changed}`);
+  }
 }
 
 /** Three training steps that keep their state in the arena, beside three that do not. */

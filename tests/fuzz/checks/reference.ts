@@ -7,9 +7,11 @@ import { evaluate } from "../../../src/ir/evaluate.ts";
 import type { Graph } from "../../../src/ir/graph.ts";
 import type { Reference } from "../../../src/ir/op.ts";
 import { allNodes } from "../../../src/ir/walk.ts";
+import { isComputed } from "../../../src/kernel/dtype.ts";
 import type { AnyFunction } from "../../../src/trace/function.ts";
 import type { Tensor } from "../../../src/trace/tensor.ts";
 import { drawRecipe, type FuzzProgram, fuzzProgram, leavesOf, type RecipeOptions } from "../program.ts";
+import type { FloatType } from "../scene.ts";
 import { compileFor, type Session } from "./session.ts";
 
 /**
@@ -17,17 +19,22 @@ import { compileFor, type Session } from "./session.ts";
  * rounded after every operation, and from arguments whose last digit was changed; results may be so many times as far off.
  */
 const SENSITIVE = 8;
-const EPSILON = { f32: 2 ** -24, f64: 2 ** -53 } as const;
-const TOLERANCE = { f32: 2e-2, f64: 1e-7 } as const;
+const EPSILON = { bf16: 2 ** -9, f16: 2 ** -12, f32: 2 ** -24, f64: 2 ** -53 } as const;
+const TOLERANCE = { bf16: 0.3, f16: 0.1, f32: 2e-2, f64: 1e-7 } as const;
 
-const usesF32 = (graph: Graph): boolean =>
-  [...allNodes(graph)].some((node) => [...node.inputs, ...node.outputs].some((v) => v.type.dtype === "f32"));
+/** The float of least precision in a graph. */
+function leastFloat(graph: Graph): FloatType {
+  const used = new Set(
+    [...allNodes(graph)].flatMap((node) => [...node.inputs, ...node.outputs].map((v) => v.type.dtype)),
+  );
+  return (["bf16", "f16", "f32"] as const).find((dtype) => used.has(dtype)) ?? "f64";
+}
 
 /** Whether whole numbers or truth values are made in it: places, tests, branches. */
 const jumps = (graph: Graph): boolean =>
   [...allNodes(graph)].some((node) => node.outputs.some(({ type }) => type.dtype === "i32" || type.dtype === "bool"));
 
-const doubles = (x: Tensor): Reference => Float64Array.from(x.data());
+const doubles = (x: Tensor): Reference => Float64Array.from(isComputed(x.dtype) ? x.data() : x.cast("f32").data());
 
 /** The worst difference over the largest number, and how often only one of both is NaN. */
 function compare(got: Reference, want: Reference): readonly [worst: number, onlyOne: number] {
@@ -59,7 +66,7 @@ function traced(program: FuzzProgram): Traced {
   return { graph: source.graph, inputs: [...leavesOf(args as never), ...captured] };
 }
 
-const isUnsure = ({ graph }: Traced): boolean => usesF32(graph) && jumps(graph);
+const isUnsure = ({ graph }: Traced): boolean => leastFloat(graph) !== "f64" && jumps(graph);
 
 export function checkReference(session: Session, options: RecipeOptions): void {
   const { counts, found, begin } = session;
@@ -67,16 +74,16 @@ export function checkReference(session: Session, options: RecipeOptions): void {
   let { program } = session;
   let made = traced(program);
   if (isUnsure(made)) {
-    program = fuzzProgram(drawRecipe(program.recipe.seed, { ...options, dtype: "f64" }));
+    program = fuzzProgram(drawRecipe(program.recipe.seed, { ...options, dtype: "f64", cast: "none" }));
     made = traced(program);
-    // casts to f32 may be among its steps
+    // casts to others may be among its steps
     if (isUnsure(made)) return;
   }
   const inputs = made.inputs.map(doubles);
   const wanted = evaluate(made.graph, inputs, { round: false });
   const results = leavesOf(compileFor({ ...session, program })(...program.args(0)));
   counts.references++;
-  const type = usesF32(made.graph) ? "f32" : "f64";
+  const type = leastFloat(made.graph);
   const othersOf = (): readonly (readonly Reference[])[] => [
     evaluate(made.graph, inputs, { round: true }),
     evaluate(made.graph, inputs.map(rounded(type)), { round: false }),

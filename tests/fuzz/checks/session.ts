@@ -20,6 +20,7 @@ export interface Session {
 export function bitsOf(tree: Tree): readonly Uint8Array[] {
   return leavesOf(tree).map((leaf) => {
     const data = leaf.data();
+    // halves have one NaN in memory
     if (leaf.dtype === "f32" || leaf.dtype === "f64") {
       for (let i = 0; i < data.length; i++) if (Number.isNaN(data[i])) data[i] = Number.NaN;
     }

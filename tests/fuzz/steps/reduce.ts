@@ -47,7 +47,8 @@ const channelNorm = ofSome(({ x, random }) => {
   if (x.rank < 2) return null;
   if (random.chance(0.5)) {
     const { y, mean: means } = batchNorm(x);
-    return [y, means];
+    // statistics of halves are f32
+    return [y, means.cast(y.dtype)];
   }
   const channels = x.shape[1] as number;
   return groupNorm(x, random.pick([1, 2, channels].filter((g) => channels % g === 0)));
