@@ -2,6 +2,7 @@
  * @file Training with products in bf16 and f16 beside f32: bytes of the arena, losses, and bits at several budgets.
  *
  *   npm run build && npm run bench:half [-- --steps 200 --targets wasm,native --programs gpt,vit --budgets 10]
+ *   npm run build && npm run bench:half -- --programs vit32 --steps 0 --budgets 0         a batch of 32; arenas alone
  *
  * Arenas are plans without recomputation, the state donated. Every step has a batch of its own: texts of a random chain of tokens, images of
  * a class's pattern and noise. `loss` is the largest difference of a step's loss from that of f32, relative to it. With budgets the
@@ -74,6 +75,13 @@ const MODELS = {
     const first = program.batch();
     return { program, batch: (step) => pictures(step, first) };
   },
+  async vit32() {
+    const { program } = await import("./networks/vit.mjs");
+    const [{ shape, elements }, y] = program.batch();
+    const larger = 32 / y.elements;
+    const images = { shape: [32, ...shape.slice(1)], elements: larger * elements };
+    return { program, batch: (step) => pictures(step, [images, { elements: 32 }]) };
+  },
 };
 
 /** Trains; gives losses and a digest of the state. */
@@ -136,8 +144,8 @@ for (const name of values.programs.split(",")) {
         (arenaBytes / 2 ** 20).toFixed(2),
         (arenaBytes / plain.arenaBytes).toFixed(3),
         (rest / plain.rest).toFixed(3),
-        `${(100 * off).toFixed(3)} %`,
-        losses.at(-1).toFixed(4),
+        losses.length > 0 ? `${(100 * off).toFixed(3)} %` : "",
+        losses.at(-1)?.toFixed(4) ?? "",
         Number(values.budgets) > 0 ? digests(model, step, { arenaBytes, persistentBytes }, target) : "",
       ];
       console.log(`| ${row.join(" | ")} |`);

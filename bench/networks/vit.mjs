@@ -14,7 +14,7 @@ const positions = {
 
 const model = sequential(
   conv2d(3, WIDTH, PATCH, { stride: PATCH }),
-  lambda((x) => x.reshape([BATCH, WIDTH, POSITIONS]).swapAxes(1, 2)),
+  lambda((x) => x.reshape([-1, WIDTH, POSITIONS]).swapAxes(1, 2)),
   positions,
   ...Array.from({ length: DEPTH }, () => transformerBlock(WIDTH, { heads: HEADS })),
   layerNorm(WIDTH),
