@@ -91,6 +91,27 @@ describe("an ONNX model", () => {
     ]);
   });
 
+  it("takes factors of sizes as constants, not as weights", () => {
+    const nodes = [
+      node("Shape", ["x"], ["s"]),
+      node("Cast", ["s"], ["f"], { to: 1 }),
+      node("Mul", ["f", "factors"], ["g"]),
+      node("Floor", ["g"], ["h"]),
+      node("Cast", ["h"], ["sizes"], { to: 7 }),
+      node("Tile", ["x", "repeats"], ["wide"]),
+      node("Reshape", ["wide", "sizes"], ["z"]),
+      node("Mul", ["z", "w"], ["y"]),
+    ];
+    const weights = [
+      { name: "factors", type: FLOAT, shape: [2], data: [1, 2] },
+      { name: "w", type: FLOAT, shape: [1], data: [2] },
+      whole("repeats", 1, 2),
+    ];
+    const read = readOnnx(model({ inputs: [x], outputs: [y], nodes, weights }));
+    expect(Object.keys(read.params)).toEqual(["w"]);
+    expect(read.apply(read.params, [input]).y?.shape).toEqual([2, 8]);
+  });
+
   it("needs constants where shapes are data, and says which", () => {
     const shape = { name: "shape", type: INT64, shape: [2] };
     const file = model({ nodes: [node("Reshape", ["x", "shape"], ["y"])], inputs: [x, shape], outputs: [y] });

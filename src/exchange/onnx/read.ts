@@ -27,6 +27,7 @@ import {
 import { withBatch } from "../shared/rebatch.ts";
 import { functionKey, Interpreter, type Program } from "./interpret.ts";
 import { isSetting, operatorOf } from "./operators.ts";
+import { namesOfSizes } from "./sizes.ts";
 import { dtypeFor, type FloatChoice, isFloatElement, tensorFrom, Value } from "./value.ts";
 
 /** Options of {@link readOnnx}. */
@@ -193,7 +194,8 @@ function paramTest(graph: OnnxGraph, { parameters }: Settings): (tensor: Decoded
     }
   };
   visit(graph.nodes);
-  return ({ name, type, shape }) => isFloatElement(type) && shape.length > 0 && used.has(name);
+  const sizes = namesOfSizes(graph);
+  return ({ name, type, shape }) => isFloatElement(type) && shape.length > 0 && used.has(name) && !sizes.has(name);
 }
 
 /** Throws one error with everything that is not known: versions, operators. */

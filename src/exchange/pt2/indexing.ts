@@ -93,10 +93,25 @@ function scatter(args: Args): Tensor {
     prod: "mul",
     amax: "max",
     amin: "min",
+    mean: "add",
   };
-  const reduction = known[args.text("reduce", "")] ?? "none";
-  return scatterAlong(x, indices, as(cut, x.dtype), { axis, reduction });
+  const kind = args.text("reduce", "");
+  const reduction = known[kind] ?? "none";
+  const updates = as(cut, x.dtype);
+  const isWhole = args.flag("include_self", true);
+  if (kind !== "mean" && isWhole) return scatterAlong(x, indices, updates, { axis, reduction });
+  const count = scatterAlong(t.zeros(x.shape, x.dtype), indices, t.onesLike(updates), { axis, reduction: "add" });
+  const isPut = t.greater(count, 0);
+  const start = isWhole ? x : t.where(isPut, IDENTITIES[reduction] ?? 0, x);
+  const made = scatterAlong(start, indices, updates, { axis, reduction });
+  if (kind !== "mean") return made;
+  return t.where(isPut, t.div(made, isWhole ? t.add(count, 1) : t.maximum(count, 1)), x);
 }
+
+/** What a reduction starts from. */
+const IDENTITIES: Readonly<Partial<Record<Reduction, number>>> = {
+  ...{ add: 0, mul: 1, max: Number.NEGATIVE_INFINITY, min: Number.POSITIVE_INFINITY },
+};
 
 /** Part of a tensor replaced along one axis. */
 function sliceScatter(args: Args): Tensor {

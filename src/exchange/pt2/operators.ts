@@ -3,8 +3,10 @@ import * as t from "../../api/functions.ts";
 import { Tensor } from "../../trace/tensor.ts";
 import type { Args, Operator, Value } from "./args.ts";
 import { BACKWARD } from "./backward.ts";
+import { COMPOSITES } from "./composites.ts";
 import { FURTHER } from "./further.ts";
 import { INDEXING } from "./indexing.ts";
+import { usualName } from "./names.ts";
 import { NETWORKS } from "./networks.ts";
 import { POINTWISE } from "./pointwise.ts";
 import { RECURRENT } from "./recurrent.ts";
@@ -12,6 +14,7 @@ import { SHAPES } from "./shapes.ts";
 
 const ATEN: Readonly<Record<string, Operator>> = {
   ...BACKWARD,
+  ...COMPOSITES,
   ...FURTHER,
   ...INDEXING,
   ...NETWORKS,
@@ -77,7 +80,18 @@ export const changes = (target: string): boolean =>
   target.startsWith("torch.ops.aten.") && /[^_]_$/.test(nameOf(target));
 
 /** Whether a result shares elements with its first operand: what is written to one is seen in the other. */
-const VIEWS = ["select", "slice", "narrow", "unbind", "split", "split_with_sizes", "chunk", "expand", "diagonal"];
+const VIEWS = [
+  "select",
+  "slice",
+  "narrow",
+  "unbind",
+  "split",
+  "split_with_sizes",
+  "chunk",
+  "tensor_split",
+  "expand",
+  "diagonal",
+];
 export const isPartView = (target: string): boolean => VIEWS.includes(nameOf(target));
 
 /** A part of a program that was traced with or without gradients. */
@@ -96,7 +110,7 @@ export function operatorOf(target: string): Operator | undefined {
   if (!target.startsWith("torch.ops.aten.")) return undefined;
   const name = nameOf(target);
   if (CHECKS.includes(name)) return () => null;
-  const found = [name, name.replace(/_$/, "")].find((one) => Object.hasOwn(ATEN, one));
+  const found = [name, name.replace(/_$/, "")].map(usualName).find((one) => Object.hasOwn(ATEN, one));
   return found === undefined ? SIZES[name] : ATEN[found];
 }
 

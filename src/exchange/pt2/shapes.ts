@@ -299,6 +299,20 @@ function variance(args: Args, x: Tensor): Tensor {
   return t.mul(t.mean(t.square(moved), axes, { keepDims: args.flag("keepdim") }), count / Math.max(0, count - less));
 }
 
+/** A diagonal above the main one begins at a later column, one below it at a later row. */
+function diagonal(args: Args): Tensor {
+  const x = args.t("self");
+  const [rows, columns] = [args.axis(args.n("dim1", 0), x.rank), args.axis(args.n("dim2", 1), x.rank)];
+  const offset = args.n("offset", 0);
+  const cut = offset >= 0 ? columns : rows;
+  const start = Math.min(Math.abs(offset), at(x.shape, cut));
+  const from = t.slice(
+    x,
+    x.shape.map((extent, axis) => (axis === cut ? ([start, extent] as const) : null)),
+  );
+  return t.diagonal(from, rows, columns);
+}
+
 function vectorNorm(args: Args): Tensor {
   const x = args.t("self");
   const order = args.has("ord") ? args.n("ord") : args.n("p", 2);
@@ -307,6 +321,8 @@ function vectorNorm(args: Args): Tensor {
   if (order === 2) return t.norm(x, axes, options);
   if (order === 1) return t.sum(t.abs(x), axes, options);
   if (order === Number.POSITIVE_INFINITY) return t.max(t.abs(x), axes, options);
+  if (order === Number.NEGATIVE_INFINITY) return t.min(t.abs(x), axes, options);
+  if (order === 0) return t.sum(t.cast(t.notEqual(x, 0), x.dtype), axes, options);
   return t.pow(t.sum(t.pow(t.abs(x), order), axes, options), 1 / order);
 }
 
@@ -406,7 +422,7 @@ export const SHAPES: Readonly<Record<string, Operator>> = {
   tril: triangle(t.tril),
   triu: triangle(t.triu),
   diff,
-  diagonal: (args) => t.diagonal(args.t("self"), args.n("dim1", 0), args.n("dim2", 1)),
+  diagonal,
   sum: reduction(t.sum, numbers),
   mean: reduction(t.mean, same),
   prod: reduction(t.prod, numbers),

@@ -1,4 +1,5 @@
 /** @file The rules of all ATen operations that are modelled, by name. */
+import { usualName } from "../../../exchange/pt2/names.ts";
 import type { Rule } from "../call.ts";
 import { CONVOLUTIONS } from "./convolution.ts";
 import { NETWORKS } from "./networks.ts";
@@ -31,6 +32,6 @@ export function ruleOf(target: string): Rule | undefined {
   if (target === "torch.ops.higher_order.wrap_with_set_grad_enabled") return plain;
   if (!target.startsWith("torch.ops.aten.")) return undefined;
   const name = target.slice("torch.ops.aten.".length).split(".")[0] ?? "";
-  const found = [name, name.replace(/_$/, "")].find((one) => Object.hasOwn(RULES, one));
+  const found = [name, name.replace(/_$/, "")].map(usualName).find((one) => Object.hasOwn(RULES, one));
   return found === undefined ? undefined : RULES[found];
 }

@@ -207,9 +207,9 @@ const each = (text: string, rule: Rule): readonly (readonly [string, Rule])[] =>
   text.split(" ").map((name) => [name, rule] as const);
 
 export const VIEWS: Readonly<Record<string, Rule>> = Object.fromEntries([
-  ...each("view reshape _unsafe_view flatten unflatten view_as reshape_as _reshape_alias", reshape),
-  ...each("squeeze unsqueeze", squeezeLike),
-  ...each("alias dropout feature_dropout alpha_dropout lift_fresh set_grad", same),
+  ...each("view reshape _unsafe_view flatten unflatten view_as reshape_as _reshape_alias ravel", reshape),
+  ...each("squeeze unsqueeze atleast_1d atleast_2d atleast_3d", squeezeLike),
+  ...each("alias dropout feature_dropout alpha_dropout feature_alpha_dropout lift_fresh set_grad positive", same),
   ...each("detach detach_ detach_copy", detached),
   ...each("contiguous", contiguous),
   ...each("transpose swapaxes swapdims", transpose),
@@ -220,7 +220,7 @@ export const VIEWS: Readonly<Record<string, Rule>> = Object.fromEntries([
   ...each("select", select),
   ...each("split split_with_sizes chunk tensor_split", split),
   ...each("unbind", unbind),
-  ...each("cat concat", cat),
+  ...each("cat concat hstack vstack dstack column_stack", cat),
   ...each("stack", stack),
   ...each("pad constant_pad_nd reflection_pad2d replication_pad2d roll flip repeat repeat_interleave tile", copied),
   ...each(
@@ -230,5 +230,6 @@ export const VIEWS: Readonly<Record<string, Rule>> = Object.fromEntries([
   ...each("reflection_pad1d reflection_pad3d replication_pad1d replication_pad3d", copied),
   ...each("upsample_nearest1d upsample_nearest3d upsample_linear1d upsample_trilinear3d", copied),
   ...each("_upsample_nearest_exact1d _upsample_nearest_exact2d pixel_unshuffle native_channel_shuffle", copied),
+  ...each("unfold diag diag_embed rot90 fliplr flipud take sum_to_size mT adjoint", copied),
   ...each("cumsum logcumsumexp triu tril im2col col2im as_strided diagonal movedim", copied),
 ]);
