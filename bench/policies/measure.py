@@ -1,10 +1,14 @@
 """Runs policies of `tidemark fit --policy torch` and compares the peak that PyTorch reports with the predicted one.
 
     tidemark fit gpt2-small.b1.graph.pt2 --batch 8 --optimizer sgd --budget 12GB --policy torch > gpt2-small.b8.sgd.py
-    python3 bench/policies/measure.py [POLICY.py ...]      needs a CUDA device, torch 2.9 or newer, torchvision, transformers
+    python3 bench/policies/measure.py [--compile] [POLICY.py ...]      needs a CUDA device, torch 2.9 or newer, torchvision, transformers
 
 A policy file is called MODEL.bBATCH.OPTIMIZER[.anything].py; without arguments all of this folder are run. For each: the predicted and measured
 peak of the third step, without and with the policy, the largest relative difference of gradients, and times of a step.
+
+With --compile each policy is measured under torch.compile too, beside PyTorch's own `activation_memory_budget`: the fraction is found by bisection
+whose peak is as large as the policy's, or else the nearest below, and the times of a step are compared (at most 1.05 is wanted). The exit
+status is 1 where a peak is more than 5 % off, a time above that, or a gradient differs by more than 1 %.
 """
 
 import gc
@@ -15,6 +19,8 @@ import sys
 import time
 
 import torch
+import torch._dynamo
+import torch._functorch.config
 
 
 class Logits(torch.nn.Module):
@@ -41,6 +47,10 @@ def resnet50():
 
 
 MODELS = {"gpt2-small": gpt2_small, "resnet50": resnet50}
+TIMED = 10
+BISECTIONS = 6
+SAME_PEAK = 1.01
+
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=1e-3),
     "adam": lambda p: torch.optim.Adam(p, lr=1e-3),
@@ -57,7 +67,9 @@ def policy_of(path):
     return names["apply_policy"], [int(number.replace(",", "")) for number in found.groups()]
 
 
-def run(name, batch, optimizer, apply):
+def run(name, batch, optimizer, apply, fraction=None):
+    """Peak, first gradients, seconds of a step. With a fraction the model is compiled: 1 leaves the budget as it is."""
+    torch._dynamo.reset()
     gc.collect()
     torch.cuda.empty_cache()
     torch.manual_seed(0)
@@ -66,9 +78,13 @@ def run(name, batch, optimizer, apply):
     x = inputs(batch).cuda()
     if apply:
         apply(model)
-    update = OPTIMIZERS[optimizer](model.parameters())
+    parameters = list(model.parameters())
+    if fraction is not None:
+        torch._functorch.config.activation_memory_budget = fraction
+        model = torch.compile(model)
+    update = OPTIMIZERS[optimizer](parameters)
     first, times = None, []
-    for step in range(5):
+    for step in range(3 + TIMED):
         torch.cuda.synchronize()
         started = time.perf_counter()
         if step < 3:
@@ -76,7 +92,7 @@ def run(name, batch, optimizer, apply):
         loss = model(x).pow(2).mean()
         loss.backward()
         if step == 0:
-            first = [p.grad.cpu() for p in model.parameters()]
+            first = [p.grad.cpu() for p in parameters]
         update.step()
         update.zero_grad(set_to_none=True)
         torch.cuda.synchronize()
@@ -86,13 +102,32 @@ def run(name, batch, optimizer, apply):
     return peak, first, min(times[3:])
 
 
+def own_budget(key, peak):
+    """PyTorch's own budget with the largest peak up to a given one: fraction, peak, seconds of a step."""
+    low, high, tried = 0.0, 1.0, []
+    for i in range(BISECTIONS + 1):
+        fraction = (low + high) / 2 if i > 0 else 1.0
+        found, _, seconds = run(*key, None, fraction)
+        tried.append((found, fraction, seconds))
+        if found > SAME_PEAK * peak:
+            high = fraction
+        elif fraction == 1.0:
+            break
+        else:
+            low = fraction
+    fitting = [one for one in tried if one[0] <= SAME_PEAK * peak]
+    found, fraction, seconds = max(fitting) if fitting else min(tried)
+    return fraction, found, seconds
+
+
 def main():
     # handles of cuBLAS on both threads: their workspaces are predicted too
     w = torch.ones(64, 64, device="cuda", requires_grad=True)
     (w @ w).sum().backward()
     del w
     folder = os.path.dirname(os.path.abspath(__file__))
-    paths = sys.argv[1:] or sorted(p for p in glob.glob(f"{folder}/*.b*.py"))
+    compiles = "--compile" in sys.argv[1:]
+    paths = [a for a in sys.argv[1:] if a != "--compile"] or sorted(p for p in glob.glob(f"{folder}/*.b*.py"))
     plain, failed = {}, False
     for path in paths:
         name, batch, optimizer = re.match(r"(.+?)\.b(\d+)\.(\w+)", os.path.basename(path)).groups()
@@ -107,9 +142,16 @@ def main():
         scale = [max(g.abs().max().item(), 1e-30) for g in plain[key][1]]
         off = max(((a - b).abs().max().item() / s) for a, b, s in zip(gradients, plain[key][1], scale))
         error = with_policy / peak - 1
-        failed |= abs(error) > 0.05
+        failed |= abs(error) > 0.05 or off > 0.01
         print(f"  {os.path.basename(path)}: predicted {with_policy:,}, measured {peak:,}, {100 * error:+.2f} %, "
               f"{1000 * seconds:.1f} ms, gradients differ by {off:.1e}", flush=True)
+        if not compiles:
+            continue
+        peak, _, seconds = run(*key, apply, 1.0)
+        fraction, own, own_seconds = own_budget(key, peak)
+        failed |= seconds > 1.05 * own_seconds
+        print(f"    compiled: {peak:,}, {1000 * seconds:.1f} ms; PyTorch's own budget of {fraction:.3f}: {own:,}, "
+              f"{1000 * own_seconds:.1f} ms; {seconds / own_seconds:.3f} of its time", flush=True)
     sys.exit(1 if failed else 0)
 
 
