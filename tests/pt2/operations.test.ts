@@ -1,6 +1,6 @@
 /** @file Single ATen operations in programs: what PyTorch gives, and backward operations beside derivatives of their forward ones. */
 import { describe, expect, it } from "vitest";
-import { arange, conv2d, grad, layerNorm, random, type Tensor, tensor } from "../../src/api/index.ts";
+import { arange, concat, conv2d, grad, layerNorm, matmul, random, type Tensor, tensor } from "../../src/api/index.ts";
 import { readPt2 } from "../../src/exchange/pt2/index.ts";
 import { archive, LONG, type Meta, named } from "./archive.ts";
 
@@ -101,6 +101,19 @@ describe("operations of PyTorch", () => {
       3,
     );
     close(da, grad((v: Tensor) => layerNorm(v).mul(scale).mul(ga).sum())(rows));
+  });
+
+  it("multiply rows by the matrix of their group, with gradients", () => {
+    const [rows, w] = [random.normal(random.key(1), [6, 3]), random.normal(random.key(2), [3, 3, 2])];
+    const given = { input: rows, weight: w, offs: tensor([2, 2, 6], { dtype: "i32" }) };
+    const target = "torch.ops.transformers.grouped_mm_fallback.default";
+    const wanted = concat([matmul(rows.slice([[0, 2]]), w.slice([0])), matmul(rows.slice([[2, 6]]), w.slice([2]))], 0);
+    close(applied(target, given, {})[0], wanted);
+    const { input, ...others } = given;
+    const y = (v: Tensor): Tensor => applied(target, { input: v, ...others }, {})[0] as Tensor;
+    const own = (v: Tensor): Tensor =>
+      concat([matmul(v.slice([[0, 2]]), w.slice([0])), matmul(v.slice([[2, 6]]), w.slice([2]))], 0);
+    close(grad((v: Tensor) => y(v).square().sum())(input), grad((v: Tensor) => own(v).square().sum())(input));
   });
 
   it("inside of a part without gradients compute, and give none", () => {

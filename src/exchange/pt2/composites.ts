@@ -300,6 +300,18 @@ const broadcastTogether: Operator = (args) => {
   return list.map((x) => t.broadcastTo(x, shape));
 };
 
+/** Rows times the matrix of their group; `offs` are the ends of groups. */
+export const groupedProduct: Operator = (args) => {
+  const [x, w] = args.has("input") ? [args.t("input"), args.t("weight")] : [args.t("self"), args.t("mat2")];
+  if (x.rank !== 2 || w.rank !== 3 || !args.has("offs")) {
+    args.fail("groups of other than rows, one matrix each", "give rows, a stack of matrices, and the ends of groups");
+  }
+  const offsets = t.concat([t.zeros([1], "i32"), args.t("offs")], 0);
+  const y = t.groupedMatmul(x, w, offsets, { tile: 1 });
+  const bias = args.maybe("bias");
+  return bias ? t.add(y, bias) : y;
+};
+
 export const COMPOSITES: Readonly<Record<string, Operator>> = {
   ...MARGIN_LOSSES,
   lstm_cell: lstmCell,
@@ -310,6 +322,7 @@ export const COMPOSITES: Readonly<Record<string, Operator>> = {
   _embedding_bag: embeddingBag,
   _embedding_bag_forward_only: embeddingBag,
   _fused_rms_norm: fusedRmsNorm,
+  _grouped_mm: groupedProduct,
   alpha_dropout: inEvaluation,
   feature_alpha_dropout: inEvaluation,
   unfold: windows,

@@ -3,7 +3,7 @@ import * as t from "../../api/functions.ts";
 import { Tensor } from "../../trace/tensor.ts";
 import type { Args, Operator, Value } from "./args.ts";
 import { BACKWARD } from "./backward.ts";
-import { COMPOSITES } from "./composites.ts";
+import { COMPOSITES, groupedProduct } from "./composites.ts";
 import { FURTHER } from "./further.ts";
 import { INDEXING } from "./indexing.ts";
 import { usualName } from "./names.ts";
@@ -105,6 +105,8 @@ const gradientMode: Operator = (args) => {
 
 export function operatorOf(target: string): Operator | undefined {
   if (target === "torch.ops.higher_order.wrap_with_set_grad_enabled") return gradientMode;
+  // mixtures of experts of transformers
+  if (target === "torch.ops.transformers.grouped_mm_fallback.default") return groupedProduct;
   if (target.startsWith("_operator.")) return python(target.slice("_operator.".length));
   if (target.startsWith("torch.sym_")) return SIZES[target.slice("torch.".length)];
   if (!target.startsWith("torch.ops.aten.")) return undefined;

@@ -30,6 +30,7 @@ export function ruleOf(target: string): Rule | undefined {
   if (Object.hasOwn(TRACED, target)) return TRACED[target];
   // a part without gradients
   if (target === "torch.ops.higher_order.wrap_with_set_grad_enabled") return plain;
+  if (target === "torch.ops.transformers.grouped_mm_fallback.default") return RULES._grouped_mm;
   if (!target.startsWith("torch.ops.aten.")) return undefined;
   const name = target.slice("torch.ops.aten.".length).split(".")[0] ?? "";
   const found = [name, name.replace(/_$/, "")].map(usualName).find((one) => Object.hasOwn(RULES, one));

@@ -400,7 +400,7 @@ export const NETWORKS: Readonly<Record<string, Rule>> = Object.fromEntries([
   ...each("_weight_norm _weight_norm_interface addr addmv tensordot kron inner cross linalg_cross dist", keeping),
   ...each("lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell embedding_bag _embedding_bag", keeping),
   ...each("triplet_margin_loss margin_ranking_loss cosine_embedding_loss hinge_embedding_loss", keeping),
-  ...each("poisson_nll_loss broadcast_tensors _embedding_bag_forward_only", keeping),
+  ...each("poisson_nll_loss broadcast_tensors _embedding_bag_forward_only _grouped_mm", keeping),
   ...each("glu", glu),
   ...each("lstm gru rnn_tanh rnn_relu", recurrent),
 ]);
