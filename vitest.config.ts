@@ -23,6 +23,7 @@ const WORKERS = 2;
 /** Minutes of processor time: `npm run test:slow` runs them. */
 export const SLOW = [
   "tests/budget-order.test.ts",
+  "tests/cuda-registers.test.ts",
   "tests/damaged-files-all.test.ts",
   "tests/random-lengths.test.ts",
   "tests/models-of-others-all.test.ts",

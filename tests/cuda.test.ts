@@ -3,10 +3,6 @@
  * memory for registers, the rows of commands of a program, and what is said where driver, device or compiler are missing.
  * What runs on a device is compared there with the other targets (bench/cuda.ts).
  */
-import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
@@ -46,6 +42,7 @@ import { matmul } from "../src/ops/matmul.ts";
 import type { Target } from "../src/runtime/device.ts";
 import { fakeDriver } from "./support/fake-cuda.ts";
 import { kernelOps, kernelSample, kernelSamples } from "./support/kernel-samples.ts";
+import { hasNvcc, spillsOf } from "./support/nvcc.ts";
 import { patience } from "./support/patience.ts";
 
 const OPTIONS = { multiprocessors: 132, bytes: 2 ** 37, fma: true, products: "f32" } as const;
@@ -75,37 +72,7 @@ describe("kernels as CUDA", () => {
   });
 });
 
-const nvcc = ["/usr/local/bin/nvcc", "/usr/local/cuda/bin/nvcc"].find((path) => existsSync(path));
-if (!nvcc) console.warn("CUDA text is not compiled: no nvcc");
-
-/** Bytes that each function of a text moves to memory for want of registers. */
-function spillsOf(text: string): readonly number[] {
-  const folder = mkdtempSync(join(tmpdir(), "tidemark-cuda-"));
-  try {
-    const source = join(folder, "all.cu");
-    writeFileSync(source, text);
-    const code = ["-gencode", "arch=compute_90a,code=sm_90a"];
-    const args = [
-      "-cubin",
-      ...code,
-      "-w",
-      "--fmad=false",
-      "--std=c++17",
-      "-Xptxas",
-      "-v",
-      source,
-      "-o",
-      `${source}bin`,
-    ];
-    const { status, stderr } = spawnSync(nvcc ?? "", args, { encoding: "utf8" });
-    expect(status, stderr.slice(0, 2000)).toBe(0);
-    return [...stderr.matchAll(/(\d+) bytes spill stores/g)].map(([, bytes]) => Number(bytes));
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-describe.skipIf(!nvcc)("CUDA text compiles, and keeps its registers", { timeout: patience(120_000) }, () => {
+describe.skipIf(!hasNvcc)("CUDA text compiles, and keeps its registers", { timeout: patience(120_000) }, () => {
   it("of every operation", () => {
     const library = new CudaLibrary(OPTIONS);
     for (const op of kernelOps)
@@ -361,7 +328,7 @@ describe("a machine without CUDA is told so in one line", () => {
   });
 });
 
-describe.skipIf(!nvcc)("memory of a device", () => {
+describe.skipIf(!hasNvcc)("memory of a device", () => {
   const compilers = { nvrtc: [] };
   const found = (driver: string): Target => {
     const answer = cudaTarget({ driver, compilers });

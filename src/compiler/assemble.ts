@@ -133,7 +133,7 @@ export class ProgramPlans {
       this.storeAll,
       budgetBytes,
       spill?.movesOnly ? null : search,
-      this.#tools,
+      { ...this.#tools, request: { ...this.#tools.request, memory } },
     );
     if (spill?.movesOnly) return chosen ?? this.#notRefused(this.#leastSpilled(), memory);
     if (chosen && (!quick || chosen.predictedMs <= NEARLY * this.storeAll.predictedMs)) return chosen;

@@ -32,14 +32,14 @@ export function answersOf(plans: ProgramPlans, { spill, lossy }: Allowed): reado
   const moved = (asked: MemoryRequest) => (count: number) => movedPlans(plans, asked, count);
   const answers: Answer[] = [];
   if (spill) {
-    const { bytesPerSecond } = spill;
-    const alone = { spill: { bytesPerSecond, movesOnly: true } };
+    const { bytesPerSecond, isHost } = spill;
+    const alone = { spill: { bytesPerSecond, isHost, movesOnly: true } };
     answers.push({ name: "move", colour: 3, mark: "triangle", plans: moved(alone) });
     answers.push({
       name: "move and recompute",
       colour: 3,
       mark: "circle",
-      plans: moved({ spill: { bytesPerSecond } }),
+      plans: moved({ spill: { bytesPerSecond, isHost } }),
     });
   }
   if (lossy) {
@@ -47,7 +47,7 @@ export function answersOf(plans: ProgramPlans, { spill, lossy }: Allowed): reado
     answers.push({ name: "rounded", colour: 2, mark: "circle", plans: rounded });
   }
   if (spill && lossy) {
-    const all = { spill: { bytesPerSecond: spill.bytesPerSecond }, lossy };
+    const all = { spill: { bytesPerSecond: spill.bytesPerSecond, isHost: spill.isHost }, lossy };
     answers.push({ name: "move, recompute and round", colour: 5, mark: "circle", plans: moved(all) });
   }
   return answers;
