@@ -10,12 +10,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type BuildOptions, type BuiltProgram, buildFiles, parseBuild } from "../src/api/ahead.ts";
 import { sourceOfFunction, sourceOfGraph } from "../src/api/ahead-source.ts";
 import { plainHost } from "../src/api/host.ts";
-import { save, spec, type Tensor, tensor } from "../src/api/index.ts";
+import { save, spec, type Tensor, tensor, zeros } from "../src/api/index.ts";
 import { checksum } from "../src/base/checksum.ts";
 import { detectFeatures } from "../src/codegen/wasm/features.ts";
 import { parse } from "../src/ir/parse.ts";
 import { writeProgram } from "../src/node/build.ts";
 import { allOps } from "../src/ops/all.ts";
+import { allReduce, mesh, shard } from "../src/parallel/index.ts";
 import { FILES, type ProgramFile, withSection } from "../src/runtime/ahead/format.ts";
 import { type AheadProgram, load, type ProgramSources } from "../src/runtime/ahead/main.ts";
 import type { AnyFunction } from "../src/trace/function.ts";
@@ -355,6 +356,15 @@ describe("a program with fused multiply-add", () => {
   it("says so in its files, and others do not", () => {
     expect(built().program.fused).not.toBe(null);
     expect(make(fn, argumentsOf(training, calls[0] ?? []), options).program.fused).toBe(null);
+  });
+});
+
+describe("a program with collectives", () => {
+  it("is refused, as files have no devices to exchange with", () => {
+    const fn = shard((x: Tensor) => allReduce(x, { over: "data" }), { mesh: mesh({ data: 2 }), in: ["data"], out: [] });
+    expect(() => make(fn as AnyFunction, [zeros([4])])).toThrow(
+      "build: the program connects devices: all_reduce of 4 f32 over data of data=2",
+    );
   });
 });
 

@@ -31,8 +31,8 @@ const EXAMPLE = "onDevice(({ rank, size }) => …), in a module that runDevices(
  * data, is this device's part of the result of `runDevices`. In Node, import `tidemark/node` in the module.
  *
  * @example
- * ```ts
- * // device.ts
+ * // run, throws TargetUnsupported
+ * // it is for a module that runDevices starts
  * import { compile, type Tensor, tensor } from "tidemark";
  * import { allReduce, mesh, onDevice, shard } from "tidemark/parallel";
  *
@@ -41,7 +41,6 @@ const EXAMPLE = "onDevice(({ rank, size }) => …), in a module that runDevices(
  *   const total = compile(shard(sum, { mesh: mesh({ data: size }), in: ["data"], out: [] }));
  *   return total(tensor([rank])).toArray();
  * });
- * ```
  */
 export function onDevice<I = unknown, R = unknown>(run: (device: Device<I>) => R | Promise<R>): void {
   requireFunction("onDevice", "its argument", run, EXAMPLE);

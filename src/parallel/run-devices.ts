@@ -117,12 +117,12 @@ let lastRun = 0;
  * function, `() => new Worker(new URL("./device.ts", import.meta.url), { type: "module" })`. In Node, import `tidemark/node`.
  *
  * @example
- * ```ts
- * import { runDevices } from "tidemark/parallel";
+ * // run, throws DeviceFailed
+ * // there is no device.js here
  * import "tidemark/node";
+ * import { runDevices } from "tidemark/parallel";
  *
- * const sums = await runDevices(new URL("./device.js", import.meta.url), { devices: 4, input: { steps: 100 } });
- * ```
+ * const sums = await runDevices(new URL("./device.js", import.meta.url), { devices: 2, input: { steps: 100 } });
  */
 export async function runDevices<R = unknown>(module: DeviceModule, options: RunDevicesOptions): Promise<readonly R[]> {
   requireRequest(module, options);
