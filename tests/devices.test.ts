@@ -176,6 +176,10 @@ describe("a device that fails", () => {
     expect(some.text).toContain("the mesh data=2 has 2 devices, the first of 3: rank 2 is none of them");
   });
 
+  it("to be one device is told that it is one", async () => {
+    expect((await failing(1, "again")).text).toContain("onDevice: it was called before in this thread");
+  });
+
   it("to return plain data says so", async () => {
     expect((await failing(1, "tensor")).text).toContain(
       "onDevice: the result.loss.0 is a tensor, which stays on its thread",
@@ -190,9 +194,17 @@ describe("runDevices", () => {
     await expect(runDevices(url, { devices: 1.5 })).rejects.toThrow("runDevices: devices is 1.5");
     await expect(runDevices(7 as never, { devices: 1 })).rejects.toThrow("runDevices: the module is");
     await expect(runDevices(url, { devices: 1, input: tensor([1]) })).rejects.toThrow("input is a tensor");
+    await expect(runDevices(url, { devices: 2, input: () => 1 })).rejects.toThrow("input cannot be copied");
     await expect(runDevices(() => ({}) as never, { devices: 1 })).rejects.toThrow("give a web worker");
     await expect(runDevices(pathToFileURL(`${BUNDLE}.not`), { devices: 2 })).rejects.toThrow("DeviceFailed: rank");
     expect(() => onDevice(7 as never)).toThrow("onDevice");
+  });
+
+  it("ends where a callback throws", async () => {
+    const onMessage = (): never => {
+      throw new RangeError("not heard");
+    };
+    await expect(run(2, "told", 1, { onMessage })).rejects.toThrow("not heard");
   });
 
   it("is aborted by a signal", async () => {

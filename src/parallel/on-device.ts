@@ -54,6 +54,8 @@ export function onDevice<I = unknown, R = unknown>(run: (device: Device<I>) => R
       `call ${EXAMPLE}; in Node import "tidemark/node"`,
     );
   }
+  if (!devices.claim())
+    fail("InvalidArgument", "onDevice: it was called before in this thread", "call it once in a module");
   let isStarted = false;
   parent.onMessage((message) => {
     if (isStarted || !isStart(message)) return;

@@ -181,7 +181,11 @@ class DeviceRun<R> {
     });
     thread.onEnd((why) => this.#gone(rank, why));
     const start: DeviceStart = marked({ run: this.#name, rank, size, block: this.#block, input });
-    thread.post(start);
+    try {
+      thread.post(start);
+    } catch (error) {
+      fail("InvalidArgument", `runDevices: input cannot be copied: ${String(error)}`, "give plain data");
+    }
   }
 
   #hear(rank: number, message: DeviceMessage): void {
@@ -191,7 +195,7 @@ class DeviceRun<R> {
         void this.#threads.life?.gone(lifeName(this.#name, rank)).then(() => this.#gone(rank, "it was ended"));
         return;
       case "message":
-        this.#options.onMessage?.(message.message, rank);
+        this.#pass(message.message, rank);
         return;
       case "done":
         this.#results.set(rank, message.result as R);
@@ -200,6 +204,16 @@ class DeviceRun<R> {
       case "failed":
         // the one that failed first says so too
         if (!message.follows) this.#fail(rank, failureOf(rank, this.#options.devices, message.error, message.state));
+    }
+  }
+
+  /** A callback that throws ends all. */
+  #pass(message: unknown, rank: number): void {
+    try {
+      this.#options.onMessage?.(message, rank);
+    } catch (error) {
+      this.#end();
+      this.#reject(error);
     }
   }
 

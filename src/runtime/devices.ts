@@ -46,6 +46,7 @@ export class Devices {
   readonly #find: () => ModuleThreads;
   readonly #processes: (asked: string) => Communicator | null;
   #joined: Communicator | null = null;
+  #isClaimed = false;
 
   /** `find` is called when threads are first asked for; `processes` connects this process with others, where it is one of several. */
   constructor(find: () => ModuleThreads, processes: (asked: string) => Communicator | null = () => null) {
@@ -55,6 +56,13 @@ export class Devices {
 
   get threads(): ModuleThreads {
     return this.#find();
+  }
+
+  /** This thread is to be a device; false where it is one already. */
+  claim(): boolean {
+    const isFirst = !this.#isClaimed;
+    this.#isClaimed = true;
+    return isFirst;
   }
 
   /** From now on this thread is one of several. */

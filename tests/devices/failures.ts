@@ -1,6 +1,6 @@
 /** @file Devices that fail in one way or another: what the others do, and what is said. */
 import { compile, random, type Tensor, zeros } from "../../src/api/index.ts";
-import { allReduce, type Device, mesh, shard } from "../../src/parallel/index.ts";
+import { allReduce, type Device, mesh, onDevice, shard } from "../../src/parallel/index.ts";
 import type { Input } from "./module.ts";
 
 const sums = (size: number) =>
@@ -64,6 +64,8 @@ export const failures: Readonly<Record<string, (device: Device<Input>) => unknow
   different: ({ rank, size }) => sums(size)(zeros([rank === 1 ? 3 : 4])).item(),
   /** More devices than there are; and fewer. */
   mesh: ({ input }) => sums(input.given as number)(zeros([4])).item(),
+  /** One that wants to be two. */
+  again: () => onDevice(() => undefined),
   /** A result that does not travel. */
   tensor: () => ({ loss: [zeros([4])] }),
   /** One computes, and never comes to a meeting, when another throws. */
