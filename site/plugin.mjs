@@ -43,6 +43,7 @@ function sortEntries(project, names) {
   for (const module of project.getReflectionsByKind(ReflectionKind.Module)) {
     const lists = [module, ...(module.categories ?? []), ...(module.groups ?? [])];
     for (const list of lists) list.children?.sort(before);
+    module.childrenIncludingDocuments?.sort(before);
   }
   for (const category of project.categories ?? []) {
     if (category.title === "Reference") category.children.sort((a, b) => names.indexOf(a.name) - names.indexOf(b.name));

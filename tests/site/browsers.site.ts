@@ -1,6 +1,6 @@
 /**
  * @file Pages of the site in browsers, opened from the folder: none throws or asks for anything else, the search works from the
- * keyboard, and axe-core finds nothing wrong on narrow and wide screens, light and dark. `SCREENSHOTS=FOLDER` keeps pictures.
+ * keyboard, and axe-core finds nothing wrong on narrow and wide screens, light and dark. Pictures of them are kept in dist-site-pictures/, or in SCREENSHOTS=FOLDER.
  */
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,6 +15,9 @@ import { builtSite, CLOSELY } from "./built.ts";
 
 const NO_FIREFOX =
   "no Firefox found: apt-get install firefox-esr, or set FIREFOX to one. Its tests of the site did not run.";
+
+const PICTURES = process.env.SCREENSHOTS ?? join(ROOT, "dist-site-pictures");
+mkdirSync(PICTURES, { recursive: true });
 
 const site = builtSite();
 const chromium = browserPath();
@@ -130,6 +133,7 @@ describe.runIf(chromium !== null)("in Chromium", () => {
       const wrong: string[] = [];
       for (const path of CLOSELY) {
         await page.goto(urlOf(path));
+        if (computes(path)) await page.waitForFunction(READY, null, { timeout: patience(60_000) });
         await page.evaluate(readFileSync(axe, "utf8"));
         const { violations } = await page.evaluate<{ violations: Violation[] }>(AXE);
         const serious = violations.filter(({ impact }) => /serious|critical/.test(impact));
@@ -138,11 +142,8 @@ describe.runIf(chromium !== null)("in Chromium", () => {
         );
         const wider = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
         if (wider > 0) wrong.push(`${path}: ${wider} pixels wider than the screen`);
-        if (process.env.SCREENSHOTS) {
-          mkdirSync(process.env.SCREENSHOTS, { recursive: true });
-          const name = `${path.replace(/\W+/g, "-")}-${width}-${colorScheme}.png`;
-          await page.screenshot({ path: join(process.env.SCREENSHOTS, name) });
-        }
+        const name = `${path.replace(/\W+/g, "-")}-${width}-${colorScheme}.png`;
+        await page.screenshot({ path: join(PICTURES, name) });
       }
       expect(wrong).toEqual([]);
       await page.close();
@@ -157,7 +158,10 @@ describe.runIf(firefox !== null)("in Firefox", () => {
       // a page that throws is seen as one
       await browser.open("data:text/html,<script>throw new Error('on purpose')</script>");
       await expect.poll(() => browser.problems().join()).toContain("on purpose");
-      for (const page of [...CLOSELY, ...opened.filter((page) => /^(plans|explainer|playground)/.test(page))]) {
+      for (const page of new Set([
+        ...CLOSELY,
+        ...opened.filter((page) => /^(plans|explainer|playground)/.test(page)),
+      ])) {
         await browser.open(urlOf(page));
         if (computes(page))
           await expect.poll(() => browser.evaluate(READY), { timeout: patience(60_000), message: page }).toBe(true);

@@ -36,4 +36,6 @@ export const CLOSELY: readonly string[] = [
   "types/tidemark.Tree.html",
   "variables/tidemark.random.html",
   "source/src/api/math.ts.html",
+  "plans/cnn.html",
+  "playground/edit.html",
 ];
