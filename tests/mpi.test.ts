@@ -27,6 +27,14 @@ function foundBy({ status, out, err }: Ended): Record<string, unknown> {
   return JSON.parse(out.trim().split("\n").at(-1) ?? "") as Record<string, unknown>;
 }
 
+/** What training in a pipeline found, or on one process. */
+interface Piped {
+  readonly losses: readonly number[];
+  readonly stages: readonly string[];
+  readonly shared: string;
+  readonly arenaBytes: number;
+}
+
 describe.skipIf(problem !== null)("on several processes", () => {
   beforeAll(bundleRanks);
 
@@ -62,6 +70,23 @@ describe.skipIf(problem !== null)("on several processes", () => {
     expect(new Set(found.hashes as readonly number[]).size).toBe(1);
     expect(stages[1]?.arenaBytes).toBeLessThan(stages[0]?.arenaBytes ?? 0);
     expect(stages[0]?.arenaBytes).toBeLessThan(alone.arenaBytes);
+  });
+
+  it("pipelines have the bits of one process, with every schedule", async () => {
+    const { alone, found } = foundBy(await runRanks(4, ["pipelines"])) as unknown as Record<"alone", Piped> & {
+      readonly found: readonly (Piped & { readonly schedule: string; readonly data: number })[];
+    };
+    const bits = ({ losses, stages, shared }: Piped) => ({ losses, stages, shared });
+    const onFour = found.filter(({ data }) => data === 1);
+    expect(onFour.map(({ schedule }) => schedule)).toEqual(["gpipe", "1f1b", "zero-bubble"]);
+    for (const one of onFour) expect(bits(one)).toEqual(bits(alone));
+    // two rows of data add up half of the microbatches each
+    const [interleaved, sharded] = found.filter(({ data }) => data === 2);
+    expect(bits(interleaved as Piped)).toEqual(bits(sharded as Piped));
+    expect(interleaved?.losses[0]).toBeCloseTo(alone.losses[0] as number, 4);
+    const [gpipe, oneByOne] = onFour.map(({ arenaBytes }) => arenaBytes);
+    expect(oneByOne).toBeLessThan(gpipe as number);
+    expect(gpipe).toBeLessThan(alone.arenaBytes);
   });
 
   it("bench prints one line, and a deterministic step has the bits of microbatches", async () => {

@@ -10,6 +10,8 @@ import { traceFunction } from "../trace/function.ts";
 import { unflatten } from "../trace/tree.ts";
 import { type DataParallelOptions, dataParallel } from "./data-parallel.ts";
 import { mesh } from "./mesh.ts";
+import { pipeline } from "./pipeline/pipeline.ts";
+import type { PipelineScheduleName } from "./pipeline/schedule.ts";
 
 const BLOCKS = 8;
 const WIDTH = 64;
@@ -56,5 +58,42 @@ describe("the arena of a device", () => {
     const whole = planned(1, {}, 12).arenaBytes;
     console.log("arena of one process and of one of four devices:", whole, arenaBytes);
     expect(arenaBytes).toBeLessThanOrEqual(0.3 * whole);
+  });
+});
+
+describe("the arena of a stage", () => {
+  const ROWS = 16;
+  /** Of what goes from stage to stage. */
+  const X = 4 * ROWS * WIDTH;
+
+  function planned(schedule: PipelineScheduleName, microbatches: number) {
+    const model = {
+      first: (_: Tensor, x: Tensor) => x,
+      // its derivative reads x and the result of tanh
+      stage: (w: Tensor, x: Tensor) => x.matmul(w).tanh(),
+      last: (out: Tensor, y: Tensor) => y.matmul(out).square().mean(),
+    };
+    const loss = pipeline(model, { over: "pipeline", microbatches, schedule });
+    const options = { mesh: mesh({ data: 1, pipeline: 4 }), over: "data", params: { shared: [], stages: "pipeline" } };
+    const train = dataParallel(loss, adam({ lr: 0.1 }), options);
+    const params = { shared: zeros([WIDTH, 8]), stages: [zeros([WIDTH, WIDTH])] };
+    const { graph, resultTree } = traceFunction(train.init as never, [params]);
+    const state = unflatten(
+      resultTree,
+      graph.results.map(({ type }) => zeros(type.shape, type.dtype)),
+    );
+    const args = [state, zeros([ROWS * microbatches, WIDTH])];
+    const { plans } = plansOf(train.step as never, args, { donate: [0], effort: "quick" }, { description });
+    const { plan } = plans.placed(plans.choose(), 0);
+    expect(validate(plan.program, plan)).toEqual([]);
+    return plan.height;
+  }
+
+  it("grows with the microbatches by what each is and, where all are in flight, by what each keeps", () => {
+    // the rows of the batch, and those of the table: four devices, ten numbers of four bytes for each slot, two slots
+    const own = 8 * (X + 2 * 4 * 10 * 4);
+    expect(planned("1f1b", 16) - planned("1f1b", 8)).toBe(own);
+    // x and tanh are kept, and cotangents wait for the stage behind
+    expect(planned("gpipe", 16) - planned("gpipe", 8)).toBe(own + 8 * 3 * X);
   });
 });

@@ -34,6 +34,12 @@ export interface ParallelState<P extends Tree = Tree> {
   readonly shapes: P | readonly [];
 }
 
+/** A loss that has a way of its own to its gradients, as that of `pipeline`. */
+export interface LossWithGradients<P extends Tree, B extends readonly Tree[]> {
+  /** The loss of a device's batch, and its gradients. */
+  valueAndGrad(params: P, ...batch: B): [Tensor, P];
+}
+
 /** How training is spread over devices. */
 export interface DataParallelOptions {
   readonly mesh: Mesh;
@@ -210,11 +216,12 @@ function sums<P extends Tree>(
  * console.log(compile(train.params)(state).shape); // [2]
  */
 export function dataParallel<P extends Tree, B extends readonly Tree[]>(
-  lossOf: (params: P, ...batch: B) => Tensor,
+  lossOf: ((params: P, ...batch: B) => Tensor) | LossWithGradients<P, B>,
   optimizer: Optimizer,
   options: DataParallelOptions,
 ): DataParallel<P, B> {
-  requireFunction("dataParallel", "the loss", lossOf, "dataParallel((params, x) => loss, adam(), { mesh, over })");
+  if (hasGradients(lossOf)) requireWhole(options);
+  else requireFunction("dataParallel", "the loss", lossOf, "dataParallel((params, x) => loss, adam(), { mesh, over })");
   const training = new Training<P, B>(lossOf, optimizer, options);
   return {
     init: (params) => training.init(params),
@@ -223,14 +230,32 @@ export function dataParallel<P extends Tree, B extends readonly Tree[]>(
   };
 }
 
+const hasGradients = <P extends Tree, B extends readonly Tree[]>(
+  lossOf: ((params: P, ...batch: B) => Tensor) | LossWithGradients<P, B>,
+): lossOf is LossWithGradients<P, B> => typeof lossOf === "object" && typeof lossOf?.valueAndGrad === "function";
+
+/** Gradients that are found in a way of their own are those of whole parameters, for a whole batch. */
+function requireWhole({ zero = 0, microbatches = 1 }: DataParallelOptions): void {
+  if (zero === 3) {
+    const summary = "dataParallel: zero is 3, and a pipeline reads its parameters from the first slot to the last";
+    fail("InvalidArgument", summary, "take zero: 2");
+  }
+  if (microbatches !== 1)
+    fail("InvalidArgument", `dataParallel: ${microbatches} microbatches of a pipeline`, "give them to pipeline alone");
+}
+
 class Training<P extends Tree, B extends readonly Tree[]> {
-  readonly #lossOf: (params: P, ...batch: B) => Tensor;
+  readonly #lossOf: ((params: P, ...batch: B) => Tensor) | LossWithGradients<P, B>;
   readonly #optimizer: Optimizer;
   readonly #options: DataParallelOptions;
   readonly #settings: Settings;
   readonly #exchange: Exchange;
 
-  constructor(lossOf: (params: P, ...batch: B) => Tensor, optimizer: Optimizer, options: DataParallelOptions) {
+  constructor(
+    lossOf: ((params: P, ...batch: B) => Tensor) | LossWithGradients<P, B>,
+    optimizer: Optimizer,
+    options: DataParallelOptions,
+  ) {
     this.#lossOf = lossOf;
     this.#optimizer = optimizer;
     this.#options = options;
@@ -299,14 +324,21 @@ class Training<P extends Tree, B extends readonly Tree[]> {
     return zero === 1 ? rebuilt(mean, own) : mean;
   }
 
+  /** The loss of the device's rows and its gradients, sums over microbatches. */
+  #sums(params: P, shapes: P | readonly [], rows: B): readonly [Tensor, P] {
+    const lossOf = this.#lossOf;
+    if (hasGradients(lossOf)) return lossOf.valueAndGrad(params, ...rows);
+    const loss = (p: P, ...rest: Tree[]): Tensor => lossOf(this.#whole(p, shapes), ...(rest as unknown as B));
+    return sums(loss, params, rows, this.#settings.microbatches);
+  }
+
   step(state: ParallelState<P>, batch: B): { state: ParallelState<P>; loss: Tensor } {
     const { over, zero, microbatches } = this.#settings;
     const step = (own: ParallelState<P>, ...rows: B): { state: ParallelState<P>; loss: Tensor } => {
       const { params, shapes } = own;
       // gradients are the device's own: they are added up below, together
       const local = zero === 3 ? params : rebuilt(params, (leaves) => leaves.map((x) => vary(x, { over })));
-      const loss = (p: P, ...rest: Tree[]): Tensor => this.#lossOf(this.#whole(p, shapes), ...(rest as unknown as B));
-      const [sum, grads] = sums(loss, local, rows, microbatches);
+      const [sum, grads] = this.#sums(local, shapes, rows);
       const share = 1 / (devicesAlong(over) * microbatches);
       const next = this.#updated(own, this.#mean(grads, share));
       return { state: next, loss: mul(allReduce(vary(sum, { over }), { over }), share) };

@@ -16,10 +16,24 @@ export {
   reduceScatter,
   vary,
 } from "./collectives.ts";
-export { type DataParallel, type DataParallelOptions, dataParallel, type ParallelState } from "./data-parallel.ts";
+export {
+  type DataParallel,
+  type DataParallelOptions,
+  dataParallel,
+  type LossWithGradients,
+  type ParallelState,
+} from "./data-parallel.ts";
 export { type Mesh, type MeshAxes, mesh, type Over, type Spec } from "./mesh.ts";
 export { type Device, onDevice } from "./on-device.ts";
 export { type DeviceModule, type RunDevicesOptions, runDevices } from "./run-devices.ts";
+export { type PipelineModel, type PipelineOptions, type PipelineParams, pipeline } from "./pipeline/pipeline.ts";
+export {
+  type PipelineAction,
+  type PipelineSchedule,
+  type PipelineScheduleName,
+  type PipelineShape,
+  pipelineSchedule,
+} from "./pipeline/schedule.ts";
 export { type ShardOptions, shard } from "./shard.ts";
 export {
   columnLinear,

@@ -11,6 +11,7 @@ import type { Target, TargetAnswer } from "../../src/runtime/device.ts";
 import { wasmTarget } from "../../src/runtime/wasm-target.ts";
 import { collectives } from "./collectives.ts";
 import { failures } from "./failures.ts";
+import { pipelines } from "./pipelines.ts";
 import { hostCount, trained, training, zero } from "./training.ts";
 
 installHost(nodeHost);
@@ -32,6 +33,7 @@ const PARTS: Readonly<Record<string, () => unknown>> = {
   wasmCollectives: () => collectives(mpi(), (threads) => wasmTarget(undefined, { ...nodeHost, threads, shareFrom: 0 })),
   training,
   zero,
+  pipelines,
   trained: () => ({ ...trained(mpi().size, 3), hosts: hostCount() }),
   bench,
   ...failures,

@@ -98,7 +98,7 @@ const poisoned = (devices: number): number =>
   checkStep(stepOn(devices) as AnyFunction, [weights(), rowsOf(devices)], { target: nativeHere(), host: nodeHost });
 
 /** What a number is on every rank, in order. */
-function onAllRanks(x: number): readonly number[] {
+export function onAllRanks(x: number): readonly number[] {
   const { size } = mpi();
   const gathered = compile(
     shard((own: Tensor) => allGather(own, { over: "data", invariant: true }), {
@@ -111,7 +111,7 @@ function onAllRanks(x: number): readonly number[] {
   return [...(gathered(tensor([x], { dtype: "f64" })).data() as Float64Array)];
 }
 
-const hashOf = (leaves: readonly Tensor[]): string => {
+export const hashOf = (leaves: readonly Tensor[]): string => {
   const hash = createHash("sha256");
   for (const leaf of leaves) hash.update(leaf.data() as Float32Array);
   return hash.digest("hex");
@@ -145,7 +145,7 @@ export function zero() {
 }
 
 /** The first 48 bits of a hash, as a number. */
-const short = (hash: string): number => Number.parseInt(hash.slice(0, 12), 16);
+export const short = (hash: string): number => Number.parseInt(hash.slice(0, 12), 16);
 
 /** How many different names the machines of the processes have. */
 export const hostCount = (): number =>
