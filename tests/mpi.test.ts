@@ -7,6 +7,7 @@ import { compile, type Tensor, zeros } from "../src/api/index.ts";
 import { onMesh } from "../src/cli/mesh.ts";
 import type { AnyProgram } from "../src/cli/programs/built-in.ts";
 import { gpt } from "../src/cli/programs/gpt.ts";
+import { mlp as mlpProgram } from "../src/cli/programs/mlp.ts";
 import { mpi } from "../src/node/mpi/public.ts";
 import { mpiState } from "../src/node/mpi/state.ts";
 import { mpiToolchain } from "../src/node/mpi/toolchain.ts";
@@ -106,6 +107,18 @@ describe.skipIf(problem !== null)("on several processes", () => {
     expect((mesh.mpi as Record<string, unknown>).startBytes).toBeGreaterThan(0);
   });
 
+  it("bench has the losses of one process, with halves of the batch and of the weights", async () => {
+    const run = ["bench", "gpt", "--steps", "2", "--json"];
+    const four = foundBy(await runRanks(4, [...run, "--mesh", "data=2,tensor=2"]));
+    const { out } = await tidemark(...run, "--target", "native");
+    const one = JSON.parse(out) as Record<string, unknown>;
+    const [wanted, found] = [one.losses, four.losses] as readonly (readonly number[])[];
+    expect(found?.map((loss, i) => Math.abs(loss - (wanted?.[i] as number)) < 1e-4)).toEqual([true, true]);
+    expect(four.persistentBytes as number).toBeLessThan(0.53 * (one.persistentBytes as number));
+    // of whole parameters, on every rank
+    expect(four.stateHash).toMatch(/^[0-9a-f]{64}$/);
+  });
+
   it("processes with different programs are told which", async () => {
     const { status, err } = await runRanks(3, ["different"]);
     expect(status).not.toBe(0);
@@ -158,17 +171,58 @@ describe("a mesh of several devices in one process", () => {
   });
 
   it("plans a device's rows of the batch", () => {
-    const settings = { mesh: "data=4", devices: 4, rank: 1, microbatches: 1, isDeterministic: false };
+    const axes = [{ name: "data", extent: 4, index: 1 }];
+    const settings = { mesh: "data=4", devices: 4, axes, rank: 1, microbatches: 1, isDeterministic: false };
     const own = onMesh(gpt as AnyProgram, settings);
     expect(own.batch().map(({ shape }) => shape[0])).toEqual(gpt.batch().map(({ shape }) => (shape[0] as number) / 4));
     // the arguments are planned as they are
     expect(own.specs).toBeUndefined();
   });
 
-  it("has no axis that layers of built-in programs are split over", async () => {
-    const { code, err } = await tidemark("bench", "gpt", "--mesh", "data=2,tensor=2");
-    expect(code).not.toBe(0);
-    expect(err).toContain("are not split over an axis tensor");
-    expect(err).toContain("--mesh data=4");
+  it("cuts the weights of gpt, and each device has its part of them and its rows", () => {
+    const axes = [
+      { name: "data", extent: 2, index: 1 },
+      { name: "tensor", extent: 4, index: 2 },
+    ];
+    const settings = { mesh: "data=2,tensor=4", devices: 8, axes, rank: 6, microbatches: 1, isDeterministic: false };
+    const own = onMesh(gpt as AnyProgram, settings);
+    const [all, mine] = [gpt.init().params, (own.init() as ReturnType<typeof gpt.init>).params];
+    expect(mine.head?.shape).toEqual([128, 128]);
+    expect(mine.head?.toArray()).toEqual(
+      all.head
+        ?.slice([
+          [0, 128],
+          [256, 384],
+        ])
+        .toArray(),
+    );
+    // the third of four heads of the queries, keys and values
+    const of = (i: number) =>
+      all.blocks[0]?.qkv
+        .slice([
+          [0, 128],
+          [128 * i + 64, 128 * i + 96],
+        ])
+        .toArray() as number[][];
+    const joined = of(0).map((row, r) => [...row, ...(of(1)[r] as number[]), ...(of(2)[r] as number[])]);
+    expect(mine.blocks[0]?.qkv.toArray()).toEqual(joined);
+    expect(mine.blocks[0]?.ln1g.shape).toEqual([128]);
+    expect(own.batch()[0]?.shape).toEqual([4, 128]);
   });
+
+  it("refuses axes by name", async () => {
+    const { code, err: rows } = await tidemark("bench", "gpt", "--mesh", "data=2,rows=2");
+    expect(code).not.toBe(0);
+    expect(rows).toContain("programs are not split over an axis rows");
+    expect(rows).toContain("--mesh data=4");
+    const mlp = () => onMesh(mlpProgram as AnyProgram, cut(2));
+    expect(mlp).toThrow("the layers of mlp are not split over an axis tensor");
+    expect(() => onMesh(gpt as AnyProgram, cut(3))).toThrow("4 heads in 3 parts");
+  });
+});
+
+/** Settings of so many devices along an axis `tensor`. */
+const cut = (extent: number) => ({
+  ...{ mesh: `tensor=${extent}`, devices: extent, axes: [{ name: "tensor", extent, index: 0 }] },
+  ...{ rank: 0, microbatches: 1, isDeterministic: false },
 });

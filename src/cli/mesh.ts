@@ -5,7 +5,8 @@
  *   4 processes       g = all_reduce(g of its rows) · 1/4
  *   4 microbatches    g = (((g0 + g1) + g2) + g3) · 1/4
  *
- * With `--deterministic` the first sum has the order of the second, and both have the same bits.
+ * With `--deterministic` the first sum has the order of the second, and both have the same bits. With `tensor=2` devices that differ along
+ * that axis have the same rows, and parts of the weights (mesh-tensor.ts).
  */
 import { add, mul } from "../api/elementwise.ts";
 import { valueAndGrad } from "../api/grad.ts";
@@ -17,7 +18,7 @@ import { communicator } from "../node/mpi/communicator.ts";
 import { launched } from "../node/mpi/launched.ts";
 import type { OptimizerState } from "../optim/optimizer.ts";
 import { allReduce, vary } from "../parallel/collectives.ts";
-import { mesh as makeMesh } from "../parallel/mesh.ts";
+import { type Mesh, mesh as makeMesh, type Spec } from "../parallel/mesh.ts";
 import { shard } from "../parallel/shard.ts";
 import type { Plan } from "../plan/problem.ts";
 import { reportPlan } from "../plan/report.ts";
@@ -25,11 +26,15 @@ import type { Tensor } from "../trace/tensor.ts";
 import { flatten, unflatten } from "../trace/tree.ts";
 import { type Arguments, integerOption, type OptionSpec, usageError } from "./command.ts";
 import { residentBytes } from "./memory.ts";
+import { ownParameters, parameterSpec, wholeParameters } from "./mesh-tensor.ts";
 import type { AnyProgram } from "./programs/built-in.ts";
 import type { ModelParts } from "./programs/program.ts";
 
 export const MESH_OPTIONS = {
-  mesh: { value: "AXES", help: "train on the processes that mpirun started: data=4 (each has a quarter of the batch)" },
+  mesh: {
+    value: "AXES",
+    help: "train on the processes that mpirun started: data=4 (each has a quarter of the batch), or data=2,tensor=2 (and half of the weights of gpt)",
+  },
   deterministic: { help: "with --mesh: sums in the order of the ranks, whatever the library does" },
   microbatches: {
     value: "N",
@@ -37,17 +42,28 @@ export const MESH_OPTIONS = {
   },
 } as const satisfies Record<string, OptionSpec>;
 
-/** The axes that programs can be split over. */
-const AXES = ["data"];
+/** The axes that programs can be split over: their batch, and the weights of those that have a form for it. */
+const AXES = ["data", "tensor"];
+
+export interface MeshAxis {
+  readonly name: string;
+  readonly extent: number;
+  readonly index: number;
+}
 
 export interface MeshSettings {
   /** As it was given; null: one process. */
   readonly mesh: string | null;
   readonly devices: number;
+  /** Of the axes: with their extents, and where this process is along them. */
+  readonly axes: readonly MeshAxis[];
   readonly rank: number;
   readonly microbatches: number;
   readonly isDeterministic: boolean;
 }
+
+const batchInstead = (axes: readonly (readonly [string, number])[]): string =>
+  `split the batch instead: --mesh data=${axes.reduce((n, [, extent]) => n * extent, 1)}`;
 
 function axesOf(mesh: string): readonly (readonly [name: string, extent: number])[] {
   const axes = mesh.split(",").map((part): readonly [string, number] => {
@@ -59,13 +75,22 @@ function axesOf(mesh: string): readonly (readonly [name: string, extent: number]
   });
   const other = axes.find(([name, extent]) => !AXES.includes(name) && extent > 1);
   if (other) {
-    const help = `split the batch instead: --mesh data=${axes.reduce((n, [, extent]) => n * extent, 1)}`;
-    throw usageError(
-      `--mesh ${mesh}: the layers of the built-in programs are not split over an axis ${other[0]}`,
-      help,
-    );
+    throw usageError(`--mesh ${mesh}: programs are not split over an axis ${other[0]}`, batchInstead(axes));
   }
   return axes;
+}
+
+/** Where a rank is: the last axis is the fastest. */
+function placesOf(axes: readonly (readonly [name: string, extent: number])[], rank: number): readonly MeshAxis[] {
+  let rest = rank;
+  return [...axes]
+    .reverse()
+    .map(([name, extent]) => {
+      const index = rest % extent;
+      rest = Math.floor(rest / extent);
+      return { name, extent, index };
+    })
+    .reverse();
 }
 
 /** What the options say; null where they say nothing of devices and microbatches. */
@@ -75,7 +100,7 @@ export function meshSettings(args: Arguments): MeshSettings | null {
   if (isDeterministic && mesh === null) throw usageError("--deterministic without --mesh", "give --mesh data=N");
   if (mesh === null && args.value("microbatches") === undefined) return null;
   const microbatches = integerOption(args, "microbatches", 1, { least: 1 });
-  if (mesh === null) return { mesh, devices: 1, rank: 0, microbatches, isDeterministic };
+  if (mesh === null) return { mesh, devices: 1, axes: [], rank: 0, microbatches, isDeterministic };
   const devices = axesOf(mesh).reduce((n, [, extent]) => n * extent, 1);
   const started = launched() ?? { rank: 0, size: 1 };
   if (started.size !== devices) {
@@ -84,7 +109,8 @@ export function meshSettings(args: Arguments): MeshSettings | null {
     const help = `mpirun -n ${devices} tidemark bench … --mesh ${mesh}`;
     throw new TidemarkError("UsageError", summary, { help });
   }
-  return { mesh, devices, rank: started.rank, microbatches, isDeterministic };
+  const axes = placesOf(axesOf(mesh), started.rank);
+  return { mesh, devices, axes, rank: started.rank, microbatches, isDeterministic };
 }
 
 /** What MPI takes of a process. */
@@ -165,48 +191,104 @@ const mapped = (tree: object, to: (leaf: Tensor, i: number) => Tensor): object =
   return unflatten(def, leaves.map(to)) as object;
 };
 
-/** The program of one device, or with its gradient in parts. */
-export function onMesh(program: AnyProgram, settings: MeshSettings): AnyProgram {
-  const { mesh, devices, rank, microbatches, isDeterministic } = settings;
-  const { loss, optimizer } = partsOf(program, mesh === null ? "--microbatches" : "--mesh");
+/** A program of one device, and the parameters of all for the hash of a state. */
+export type MeshProgram = AnyProgram & { readonly whole?: (state: object) => object };
+
+/** The weights of a program in parts; null where all devices have all of them. */
+function inParts(program: AnyProgram, { axes, mesh }: MeshSettings) {
+  const axis = axes.find(({ name, extent }) => name === "tensor" && extent > 1);
+  if (!axis) return null;
+  const form = partsOf(program, "--mesh").tensor;
+  if (!form) {
+    const all = axes.map(({ name, extent }) => [name, extent] as const);
+    throw usageError(
+      `--mesh ${mesh}: the layers of ${program.name} are not split over an axis tensor`,
+      batchInstead(all),
+    );
+  }
+  const { extent: parts, index, name: over } = axis;
+  if (form.most % parts !== 0) {
+    throw usageError(`--mesh ${mesh}: ${form.most} heads in ${parts} parts`, `give a number that divides ${form.most}`);
+  }
+  return { form, index, axis: { over, parts } };
+}
+
+/** The loss and its gradients, sums over the microbatches of a device. */
+function summedOver(
+  loss: (params: object, ...batch: readonly Tensor[]) => Tensor,
+  microbatches: number,
+): (params: object, batch: readonly Tensor[]) => readonly [Tensor, object] {
   const gradients = valueAndGrad((params: object, ...batch: readonly Tensor[]) => loss(params, ...batch));
-  const over = axesOf(mesh ?? "data=1").map(([name]) => name);
-  /** Sums over the microbatches of this device. */
-  const summed = (params: object, batch: readonly Tensor[]): readonly [Tensor, object] => {
-    const part = (i: number): readonly [Tensor, object] =>
+  return (params, batch) => {
+    const own = (i: number): readonly [Tensor, object] =>
       gradients(params, ...batch.map((x) => (microbatches === 1 ? x : rowsOf(x, i, microbatches, "microbatches")))) as [
         Tensor,
         object,
       ];
-    let [value, grads] = part(0);
+    let [value, grads] = own(0);
     for (let i = 1; i < microbatches; i++) {
-      const [nextValue, next] = part(i);
+      const [nextValue, next] = own(i);
       const { leaves } = flatten(next, "gradients");
       value = add(value, nextValue);
       grads = mapped(grads, (sum, k) => add(sum, at(leaves, k)));
     }
     return [value, grads];
   };
+}
 
-  const share = 1 / (devices * microbatches);
+/** The program of one device, or with its gradient in parts. */
+export function onMesh(program: AnyProgram, settings: MeshSettings): MeshProgram {
+  const { mesh, devices, axes, microbatches, isDeterministic } = settings;
+  const { loss: wholeLoss, optimizer } = partsOf(program, mesh === null ? "--microbatches" : "--mesh");
+  const tensor = inParts(program, settings);
+  const loss = tensor ? tensor.form.loss(tensor.axis) : wholeLoss;
+  const over = axes.map(({ name }) => name).filter((name) => name !== tensor?.axis.over);
+  const rows = axes.filter(({ name }) => over.includes(name));
+  const [parts, part] = [
+    rows.reduce((n, { extent }) => n * extent, 1),
+    rows.reduce((n, { extent, index }) => n * extent + index, 0),
+  ];
+  const summed = summedOver(loss, microbatches);
+  const share = 1 / (parts * microbatches);
   const step = (given: object, ...batch: Tensor[]): readonly [object, Tensor] => {
     const state = given as OptimizerState;
-    const isAlone = devices === 1;
+    const isAlone = devices === 1 || over.length === 0;
     const params = isAlone ? state.params : mapped(state.params as object, (w) => vary(w, { over }));
     const mean = (sum: Tensor): Tensor => mul(isAlone ? sum : allReduce(sum, { over }), share);
     const [value, grads] = summed(params as object, batch);
     return [optimizer.update(state, mapped(grads, mean) as never), mean(value)];
   };
-  const sharded = (): typeof step => {
-    const specs = program.batch().map(() => over);
-    const axes = Object.fromEntries(axesOf(mesh ?? "data=1"));
-    return shard(step, { mesh: makeMesh(axes), in: [[], ...specs], out: [], deterministic: isDeterministic });
+  const devicesOf = (): Mesh => makeMesh(Object.fromEntries(axes.map(({ name, extent }) => [name, extent])));
+  const sharded = (state: object, ...batch: Tensor[]): readonly [object, Tensor] => {
+    const { params, slots } = state as OptimizerState;
+    const spec = tensor ? parameterSpec(params as object, tensor.form.cuts, tensor.axis) : [];
+    const ofState = { params: spec, slots: mappedValues(slots, () => spec), step: [] };
+    const options = { mesh: devicesOf(), in: [ofState, ...batch.map(() => over)], out: [ofState, []] };
+    const onDevice = shard(step as never, { ...options, deterministic: isDeterministic }) as typeof step;
+    return onDevice(state, ...batch);
+  };
+  const ownState = (): object => {
+    const state = program.init() as OptimizerState;
+    if (!tensor) return state;
+    const params = ownParameters(state.params as object, tensor.form.cuts, tensor.axis.parts, tensor.index);
+    return optimizer.init(params as never);
   };
   // its specs and named axes are those of the whole batch
   const { specs: _, axes: __, ...rest } = program;
   return {
     ...rest,
-    step: { [program.name]: devices === 1 ? step : sharded() }[program.name] as AnyProgram["step"],
-    batch: () => program.batch().map((x) => (devices === 1 ? x : rowsOf(x, rank, devices, "parts"))),
+    step: {
+      [program.name]: (...args: [object, ...Tensor[]]) => (devices === 1 ? step(...args) : sharded(...args)),
+    }[program.name] as unknown as AnyProgram["step"],
+    init: ownState,
+    batch: () => program.batch().map((x) => (devices === 1 ? x : rowsOf(x, part, parts, "parts"))),
+    ...(tensor && {
+      whole: (state: object) => ({
+        params: wholeParameters((state as OptimizerState).params as object, tensor.form.cuts, tensor.axis, devicesOf()),
+      }),
+    }),
   };
 }
+
+const mappedValues = (of: object, to: () => Spec): Spec =>
+  Object.fromEntries(Object.keys(of).map((key) => [key, to()]));

@@ -28,6 +28,7 @@ import {
   beginMpi,
   MESH_OPTIONS,
   type MeshFigures,
+  type MeshProgram,
   type MeshSettings,
   meshFigures,
   meshRows,
@@ -169,7 +170,7 @@ interface Measured {
   readonly settings: PlanSettings;
 }
 
-async function measure(program: AnyProgram, args: Arguments, io: Io): Promise<Measured> {
+async function measure(program: MeshProgram, args: Arguments, io: Io): Promise<Measured> {
   const steps = integerOption(args, "steps", DEFAULT_STEPS, { least: 1 });
   const settings = await planSettings(args, io, { kind: "training", name: program.name, program }, true);
   requireClock(args, settings);
@@ -201,7 +202,7 @@ async function train(program: AnyProgram, settings: PlanSettings, steps: number,
   return { ...run, info: { ...info, peakRssBytes, baselineRssBytes, outsideArenaBytes: outsideArena(memory) } };
 }
 
-async function measureWith(program: AnyProgram, settings: PlanSettings, steps: number, io: Io): Promise<Measured> {
+async function measureWith(program: MeshProgram, settings: PlanSettings, steps: number, io: Io): Promise<Measured> {
   const planned = (): PlanOutcome => planLoaded({ kind: "training", name: program.name, program }, settings);
   const { losses, ms, cpuMs, state, info } = await (async () => {
     try {
@@ -218,7 +219,13 @@ async function measureWith(program: AnyProgram, settings: PlanSettings, steps: n
     ...outcome.figures(),
     stepMs: { median: quantile(ms, 0.5), p10: quantile(ms, 0.1), p90: quantile(ms, 0.9) },
     stepCpuMs: quantile(cpuMs, 0.5),
-    ...{ ...info, losses, stateHash: stateHash(state), threads: settings.threads ?? 1, steps },
+    ...{
+      ...info,
+      losses,
+      stateHash: stateHash(program.whole?.(state) ?? state),
+      threads: settings.threads ?? 1,
+      steps,
+    },
   };
   return { figures, planned: outcome.planned, settings };
 }

@@ -16,10 +16,11 @@ import { scope } from "../../api/scope.ts";
 import { reshape, slice, transpose } from "../../api/shape.ts";
 import { adamw } from "../../optim/adam.ts";
 import type { OptimizerState } from "../../optim/optimizer.ts";
+import { columnLinear, parallelCrossEntropy, parallelEmbedding, rowLinear } from "../../parallel/tensor.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 import { asPart } from "../../trace/trace.ts";
 import { classIds, INPUT_STREAM, type Numbers } from "./data.ts";
-import type { TrainingProgram } from "./program.ts";
+import type { TensorAxis, TensorCut, TrainingProgram } from "./program.ts";
 import { training } from "./training.ts";
 
 /** Uniform with standard deviation 0.02. */
@@ -74,21 +75,58 @@ function blockParams(p: Numbers, width: number): Block {
 
 const norm = (x: Tensor, scale: Tensor, offset: Tensor): Tensor => layerNorm(x, { scale, offset, eps: 1e-5 });
 
+/** How weights are multiplied: all of them, or a device's part of them. */
+interface Layers {
+  /** Devices that have parts. */
+  readonly parts: number;
+  /** By columns: x · w + b. */
+  column(x: Tensor, w: Tensor, b: Tensor): Tensor;
+  /** By rows: the same of all devices together. */
+  row(x: Tensor, w: Tensor, b: Tensor): Tensor;
+  /** Rows of a table that is cut by rows. */
+  rows(table: Tensor, ids: Tensor): Tensor;
+  /** Of logits [tokens, vocabulary], cut by columns. */
+  loss(logits: Tensor, targets: Tensor): Tensor;
+}
+
+const WHOLE: Layers = {
+  parts: 1,
+  column: (x, w, b) => add(matmul(x, w), b),
+  row: (x, w, b) => add(matmul(x, w), b),
+  rows: (table, ids) => take(table, ids),
+  loss: (logits, targets) => crossEntropy(logits, targets),
+};
+
+const inParts = ({ over, parts }: TensorAxis): Layers => ({
+  parts,
+  column: (x, w, b) => columnLinear(x, { w, b }, { over }),
+  row: (x, w, b) => rowLinear(x, { w, b }, { over }),
+  rows: (table, ids) => parallelEmbedding(table, ids, { over }),
+  loss: (logits, targets) => parallelCrossEntropy(logits, targets, { over }),
+});
+
+/** How parameters are cut: whole heads of queries, keys and values, columns in front of a function and rows behind it. */
+const CUTS: Readonly<Record<string, TensorCut>> = {
+  ...{ tok: { axis: 0 }, head: { axis: 1 }, qkv: { axis: 1, groups: 3 }, qkvb: { axis: 0, groups: 3 } },
+  ...{ proj: { axis: 0 }, fc: { axis: 1 }, fcb: { axis: 0 }, fo: { axis: 0 } },
+};
+
 /** Tokens are rows throughout, [batch · positions, width], so that every layer is one product of matrices. */
-function block({ batch, width, heads }: Size, x: Tensor, p: Block): Tensor {
+function block({ batch, width: all, heads: allHeads }: Size, x: Tensor, p: Block, layers: Layers): Tensor {
+  const [width, heads] = [all / layers.parts, allHeads / layers.parts];
   const tokenCount = x.shape[0] as number;
   const time = tokenCount / batch;
   /** [tokens, width] → [batch, heads, positions, width of a head]. */
   const headsOf = (v: Tensor): Tensor => transpose(reshape(v, [batch, time, heads, width / heads]), [0, 2, 1, 3]);
   const attended = asPart("attention", () => {
-    const qkv = add(matmul(norm(x, p.ln1g, p.ln1b), p.qkv), p.qkvb);
+    const qkv = layers.column(norm(x, p.ln1g, p.ln1b), p.qkv, p.qkvb);
     const [q, k, v] = split(qkv, 3, 1).map(headsOf) as [Tensor, Tensor, Tensor];
     const seen = reshape(transpose(attention(q, k, v, { causal: true }), [0, 2, 1, 3]), [tokenCount, width]);
-    return add(x, add(matmul(seen, p.proj), p.projb));
+    return add(x, layers.row(seen, p.proj, p.projb));
   });
   return asPart("feed", () => {
-    const wide = gelu(add(matmul(norm(attended, p.ln2g, p.ln2b), p.fc), p.fcb));
-    return add(attended, add(matmul(wide, p.fo), p.fob));
+    const wide = gelu(layers.column(norm(attended, p.ln2g, p.ln2b), p.fc, p.fcb));
+    return add(attended, layers.row(wide, p.fo, p.fob));
   });
 }
 
@@ -102,7 +140,15 @@ function tokens({ batch, time, vocabulary }: Size, numbers: Numbers): readonly [
 }
 
 export function languageModel(name: string, title: string, size: Size): TrainingProgram<OptimizerState<GptParams>> {
-  const { time, width, blocks, vocabulary, tied } = size;
+  const { time, width, blocks, vocabulary, tied, heads } = size;
+  /** Logits [tokens, vocabulary], or the device's part of them. */
+  const logitsOf = (p: GptParams, x: Tensor, layers: Layers): Tensor => {
+    const [batch, here] = x.shape as [number, number];
+    const embedded = reshape(add(layers.rows(p.tok, x), slice(p.pos, [[0, here]])), [batch * here, width]);
+    const through = (h: Tensor, b: Block): Tensor => scope("block", () => block({ ...size, batch }, h, b, layers));
+    const last = norm(p.blocks.reduce(through, embedded), p.lnfg, p.lnfb);
+    return p.head ? matmul(last, p.head) : matmul(last, p.tok, { tb: true });
+  };
   return training<GptParams>({
     name,
     title,
@@ -119,16 +165,18 @@ export function languageModel(name: string, title: string, size: Size): Training
     },
     batch: (numbers) => tokens(size, numbers),
     axes: TEXTS,
+    tensor: {
+      cuts: CUTS,
+      most: heads,
+      loss: (axis) => (p, x, y) => {
+        const layers = inParts(axis);
+        return layers.loss(logitsOf(p, x, layers), reshape(y, [y.elements]));
+      },
+    },
     loss(p, x, y, lengths) {
       const [batch, here] = x.shape as [number, number];
-      const embedded = reshape(add(take(p.tok, x), slice(p.pos, [[0, here]])), [batch * here, width]);
-      const last = norm(
-        p.blocks.reduce((h, b) => scope("block", () => block({ ...size, batch }, h, b)), embedded),
-        p.lnfg,
-        p.lnfb,
-      );
-      const logits = p.head ? matmul(last, p.head) : matmul(last, p.tok, { tb: true });
-      if (!lengths) return crossEntropy(logits, reshape(y, [batch * here]));
+      const logits = logitsOf(p, x, WHOLE);
+      if (!lengths) return WHOLE.loss(logits, reshape(y, [batch * here]));
       const targets = where(less(arange(here), lengths.T as Tensor), y, PADDING);
       return crossEntropy(logits, reshape(targets, [batch * here]), { ignoreIndex: PADDING });
     },

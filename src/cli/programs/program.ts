@@ -20,10 +20,33 @@ import type { NamedAxes } from "../../api/shape-axes.ts";
 import type { Optimizer } from "../../optim/optimizer.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 
+/** An axis of a mesh along which devices have parts of the weights. */
+export interface TensorAxis {
+  readonly over: string;
+  readonly parts: number;
+}
+
+/** Where a parameter is cut: along an axis, in each of so many groups that lie one behind the other. */
+export interface TensorCut {
+  readonly axis: number;
+  readonly groups?: number;
+}
+
+/** The same model with weights in parts. */
+export interface TensorForm<P extends object> {
+  /** By the last name of a parameter's path; others are equal on all devices. */
+  readonly cuts: Readonly<Record<string, TensorCut>>;
+  /** Parts must divide this. */
+  readonly most: number;
+  loss(axis: TensorAxis): (params: P, ...batch: readonly Tensor[]) => Tensor;
+}
+
 /** What a step is made of, for `bench --mesh` and `--microbatches`: the loss is a mean over the rows of the batch. */
 export interface ModelParts<P extends object> {
   loss(params: P, ...batch: readonly Tensor[]): Tensor;
   readonly optimizer: Optimizer;
+  /** For `--mesh tensor=2`. */
+  readonly tensor?: TensorForm<P>;
 }
 
 export interface TrainingProgram<S = object> {

@@ -6,7 +6,7 @@ import type { Optimizer, OptimizerState } from "../../optim/optimizer.ts";
 import type { AnyFunction } from "../../trace/function.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 import { drawn, type Numbers, typesAlone } from "./data.ts";
-import type { TrainingProgram } from "./program.ts";
+import type { TensorAxis, TensorForm, TrainingProgram } from "./program.ts";
 
 /** The true lengths of padded dimensions, by name. */
 export type Lengths = Readonly<Record<string, Tensor>>;
@@ -19,12 +19,16 @@ export interface Model<P extends object> {
   batch(numbers: Numbers): readonly [Tensor, Tensor];
   /** As in the program. */
   readonly axes?: readonly NamedAxes[];
+  /** The same with weights in parts, `loss` in front of the batch's two tensors. */
+  readonly tensor?: Omit<TensorForm<P>, "loss"> & {
+    loss(axis: TensorAxis): (params: P, x: Tensor, y: Tensor) => Tensor;
+  };
   /** `lengths`: of named dimensions, where x and y are padded. */
   loss(params: P, x: Tensor, y: Tensor, lengths?: Lengths): Tensor;
 }
 
 export function training<P extends object>(model: Model<P>): TrainingProgram<OptimizerState<P>> {
-  const { name, title, optimizer, axes } = model;
+  const { name, title, optimizer, axes, tensor } = model;
   const gradients = valueAndGrad((params: P, x: Tensor, y: Tensor, ...lengths: readonly Lengths[]) =>
     model.loss(params, x, y, ...lengths),
   );
@@ -48,6 +52,7 @@ export function training<P extends object>(model: Model<P>): TrainingProgram<Opt
     model: {
       optimizer,
       loss: (params: P, ...[x, y]: readonly Tensor[]) => model.loss(params, x as Tensor, y as Tensor),
+      ...(tensor ? { tensor: tensor as TensorForm<P> } : {}),
     },
     init: () => state(drawn()),
     batch: () => model.batch(drawn()),
