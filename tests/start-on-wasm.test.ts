@@ -145,6 +145,30 @@ describe.runIf(hasNative)("a program that starts on WebAssembly", () => {
     expect((await waiting).program(weights(), rows)).toMatchObject({ target: "native", targetNote: null });
   });
 
+  it("has the same bits on both in every kind of kernel but products", () => {
+    const image = tm.random.normal(tm.random.key(6), [2, 3, 10, 10]);
+    const matrix = tm.random.normal(tm.random.key(7), [9, 9]).mul(0.1).add(tm.eye(9));
+    const kinds: readonly (readonly [(x: tm.Tensor) => tm.Tensor, tm.Tensor])[] = [
+      [(x) => tm.softmax(x), rows],
+      [(x) => x.layerNorm().gelu(), rows],
+      [(x) => tm.cumsum(x, 1).max(1), rows],
+      [(x) => tm.sort(x, 0), rows],
+      [(x) => x.abs().add(0.1).log().pow(1.7).sum(0), rows],
+      [(x) => tm.maxPool2d(x, 3, { stride: 2, padding: 1 }), image],
+      [(x) => tm.take(x, tm.tensor([3, 3, 1], { dtype: "i32" }), 0), rows],
+    ];
+    const bits = (f: (x: tm.Tensor) => readonly tm.Tensor[], x: tm.Tensor, target: "wasm" | "native") =>
+      tm
+        .compile(f, { target })(x)
+        .map((y) => new Uint32Array(new Float32Array(y.data() as Float32Array).buffer));
+    for (const [f, x] of kinds) {
+      const both = (y: tm.Tensor) => [f(y), tm.grad((z: tm.Tensor) => f(z).square().sum())(y)] as const;
+      expect(bits(both, x, "native"), String(f)).toEqual(bits(both, x, "wasm"));
+    }
+    const inverse = (y: tm.Tensor) => [tm.linalg.inv(y)];
+    expect(bits(inverse, matrix, "native")).toEqual(bits(inverse, matrix, "wasm"));
+  });
+
   it("is native from the first call on where that is ready first", async () => {
     const { counts } = heldTasks("wasm");
     const run = await tm.compileAsync(descend, [weights(), rows], { ...asked, startOnWasm: "any-bits" });

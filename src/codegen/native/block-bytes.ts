@@ -1,6 +1,6 @@
 /**
  * @file How large blocks of a product may be, so that they stay in the second-level cache of a core while they are read again. The shares
- * were measured on caches of a mebibyte (docs/lab/native-products.md); on smaller ones valgrind counts fewer misses (bench/cache-misses.ts).
+ * were found by measuring on caches of a mebibyte; what smaller ones miss is counted by bench/cache-misses.ts.
  */
 import { type NativeOptions, USUAL_SECOND_CACHE } from "./options.ts";
 
