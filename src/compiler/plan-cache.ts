@@ -33,6 +33,8 @@ export interface PlanStore {
   readonly ops: ReadonlyMap<string, AnyOp>;
   /** Equal for equal code of the planner: another one's plans are not asked for. */
   readonly planner: string;
+  /** A short text that is equal for equal texts only: the program is then digested once, not with every key. */
+  digest?(text: string): string;
   /** Plans that were made in less time are not worth keeping. */
   readonly leastMs: number;
   read(key: string): string | null;
@@ -119,8 +121,13 @@ export class PlanCache {
   }
 
   #key(what: Entry, request: unknown): string {
-    this.#program ??= `${JSON.stringify([FORMAT, this.#store.planner, this.#settings])} ${graphKey(this.#graph)}`;
+    this.#program ??= this.#programText();
     return `${what} ${JSON.stringify(request)} ${this.#program}`;
+  }
+
+  #programText(): string {
+    const text = `${JSON.stringify([FORMAT, this.#store.planner, this.#settings])} ${graphKey(this.#graph)}`;
+    return this.#store.digest?.(text) ?? text;
   }
 
   /** Under which the plan of a request is kept. */

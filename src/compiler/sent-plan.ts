@@ -43,13 +43,15 @@ export function planTask(
 
 /** Under which the plan is kept in a store; null where it is not worth it, or not wanted. */
 export function storeKey(
-  store: Pick<PlanStore, "planner">,
+  store: Pick<PlanStore, "planner" | "digest">,
   source: SourceProgram,
   task: Omit<SentTask, "kept">,
 ): string | null {
   const { settings, memory, validate } = task;
   if (validate || !isWorthKeeping(source.graph, memory)) return null;
-  const cache = PlanCache.of({ ...store, ...oneText(null) }, source.graph, settings);
+  const { planner, digest } = store;
+  const keys = { ...oneText(null), planner, ...(digest ? { digest } : {}) };
+  const cache = PlanCache.of(keys, source.graph, settings);
   return cache?.keyOf(memoryKey(memory)) ?? null;
 }
 

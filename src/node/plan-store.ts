@@ -37,6 +37,7 @@ export function planStore(
     ops: OPS,
     planner,
     leastMs: LEAST_MS,
+    digest: digestOf,
     read(key) {
       const folder = open();
       return typeof folder === "string" ? null : (folder.read(digestOf(key))?.toString("utf8") ?? null);
