@@ -38,7 +38,9 @@ function checkForms({ program, ...session }: Session, expected: Expected, memory
   const [isMoved, isRounded] = [random.chance(share), random.chance(share)];
   const bandwidth = random.pick(["100MB/s", "2GB/s", "100GB/s"]);
   const lossy = { residuals: random.pick(ROUNDED), seed: random.int(3) };
-  if (isMoved) checkVariant({ program, ...session }, expected, { memory, spill: { to: tmpdir(), bandwidth } });
+  const spill = { to: tmpdir(), bandwidth };
+  if (isMoved) checkVariant({ program, ...session }, expected, { memory, spill });
+  if (isMoved && program.recipe.mode === "training") checkDonation({ program, ...session }, { memory, spill });
   if (isRounded) checkRounded({ program, ...session }, lossy);
 }
 
