@@ -3,6 +3,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
+import { projectFiles, ROOT, subpathSources } from "../support/project.ts";
+import { PublicExports } from "../support/public-exports.ts";
 import { builtSite, pageText } from "./built.ts";
 
 const site = builtSite();
@@ -52,6 +54,19 @@ function linkProblem(page: string, link: string): string | null {
   return hasId(target, decodeURIComponent(id)) ? null : "leads to no place in its page";
 }
 
+const KINDS = ["functions", "classes", "interfaces", "types", "variables", "modules"];
+const known = new Set(site.pages);
+
+/** Whether an export has a page, or is listed by its module as that of another; types of namespaces are pages of the entry point. */
+function hasEntry(entry: string, name: string): boolean {
+  const slug = entry.replaceAll("/", "_");
+  const [first = "", ...rest] = name.split(".");
+  const names = [name, rest.at(-1) ?? name];
+  if (KINDS.some((kind) => names.some((each) => known.has(`${kind}/${slug}.${each}.html`)))) return true;
+  const listed = pageText(site, `modules/${slug}.html`).replaceAll("<wbr/>", "");
+  return new RegExp(`>${first}<`).test(listed);
+}
+
 describe("the site", () => {
   it("has every part", () => {
     expect(site.pages.length).toBeGreaterThan(1000);
@@ -63,6 +78,19 @@ describe("the site", () => {
       "plans/cnn.html",
     ];
     expect(parts.filter((page) => !site.pages.includes(page))).toEqual([]);
+  });
+
+  it("has an entry for every export", () => {
+    const files = projectFiles(ROOT);
+    const entries = subpathSources(files.find(({ path }) => path === "package.json")?.text ?? "");
+    const exports = new PublicExports(files);
+    const all = [...entries].flatMap(([entry, path]) => exports.of(entry, path));
+    const shown = all.filter(({ comment }) => !comment.includes("@internal"));
+    expect(shown.length).toBeGreaterThan(1000);
+    expect(
+      shown.filter((each) => !hasEntry(each.entry, each.name)).map(({ entry, name }) => `${entry} ${name}`),
+    ).toEqual([]);
+    expect(hasEntry("tidemark/nn", "nowhere")).toBe(false);
   });
 
   it("has no dead link", () => {

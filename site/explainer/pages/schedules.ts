@@ -124,7 +124,7 @@ function tilesOf({
     tile("slots", peakSnapshots, countText(peakSnapshots), "states kept at most"),
     tile("recomputed", recomputedSteps, countText(recomputedSteps), "forward steps beyond one each"),
     tile("ratio", ratio, decimal(ratio, 2), "forward steps for each step"),
-    tile("runs", mostRuns, countText(mostRuns), "runs of one step at most"),
+    tile("runs", mostRuns, countText(mostRuns), "runs of one step at most, with the one that reverses it"),
     ...(isCosted ? [tile("cost", cost, countText(cost), "cost, with writes and reads of 2")] : []),
   ];
 }
