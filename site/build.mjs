@@ -11,6 +11,9 @@ import { writeSources } from "./source-pages.mjs";
 import { SITE_ROOT, stageDocuments } from "./stage.mjs";
 import { PROGRAMS, writeViews } from "./views.mjs";
 
+/** Sections of guides, which the search finds first. */
+const GUIDES = ["Start", "Memory", "Training", "Programs", "Machines", "Formats"];
+
 /** Names of entry points with the files that they are made of. */
 export function entryPoints(root) {
   const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -46,6 +49,9 @@ function typedocOptions(root, entries, staged) {
     includeHierarchySummary: false,
     searchInComments: true,
     searchInDocuments: true,
+    // Guides are found before options that mention the word.
+    searchCategoryBoosts: Object.fromEntries(GUIDES.map((title) => [title, 4])),
+    searchGroupBoosts: { Functions: 2, Properties: 0.1 },
     headings: { readme: true, document: true },
     categorizeByGroup: false,
     defaultCategory: "Types and options",
