@@ -68,7 +68,7 @@ describe("a trace", () => {
 });
 
 describe("keys", () => {
-  const f = (): Tensor => tensor(0);
+  const f = (_tree: unknown, _number: unknown): Tensor => tensor(0);
   const keyOf = (...args: unknown[]): string => flattenArguments(f, args).key;
 
   test("tell structures, types and constants apart, and nothing else", () => {
@@ -87,6 +87,8 @@ describe("keys", () => {
       keyOf({ w: a }, 0),
     ];
     expect(new Set(different).size).toBe(different.length);
+    // a number without a parameter is not seen
+    expect(keyOf({ w: a }, 1, 2)).toBe(keyOf({ w: a }, 1, 3));
   });
 });
 
