@@ -5,7 +5,8 @@
 import { at } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";
 import { nodesFor } from "../ir/walk.ts";
-import type { Tensor } from "../trace/tensor.ts";
+import { ArrayStorage } from "../trace/storage.ts";
+import { Tensor } from "../trace/tensor.ts";
 import { outsideOfTraces, type Trace } from "../trace/trace.ts";
 import { applyGraph } from "./apply.ts";
 
@@ -27,6 +28,7 @@ export function concreteOf(tensors: readonly Tensor[]): readonly Tensor[] | null
 
 /** The same for tensors of one trace: what they depend on, run on samples of its parameters. */
 function valuesIn(trace: Trace, tensors: readonly Tensor[]): readonly Tensor[] | null {
+  if (trace.hasValues) return tensors.map((x) => new Tensor(new ArrayStorage(x.dtype, x.shape, x.data())));
   const results = tensors.map((tensor) => trace.lift(tensor));
   const { name, params, nodes } = trace.build;
   const live = nodesFor({ name, params, nodes, results }, results);

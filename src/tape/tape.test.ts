@@ -11,6 +11,7 @@ import {
   customVjp,
   grad,
   hessian,
+  reversible,
   scan,
   type Tensor,
   tensor,
@@ -232,6 +233,22 @@ describe("on a tape", () => {
     expect(taped[0].item()).toBeCloseTo(value.item(), 5);
     const expected = slope.data();
     for (const [i, g] of taped[1].data().entries()) expect(g).toBeCloseTo(expected[i]!, 5);
+  });
+
+  it("reversible blocks are checked and differentiated as in compiled functions", () => {
+    const block = reversible(
+      (v: Tensor, p: Tensor) => v.add(p),
+      (y: Tensor, p: Tensor) => y.sub(p),
+    );
+    const [x, w] = [draw(25, 6), draw(26, 6)];
+    const f = (v: Tensor): Tensor => block(v.sin(), w).square().sum();
+    expect(tape((t) => t.gradient(f(x), x)).data()).toEqual(grad(f)(x).data());
+    expect(tape(() => grad(f)(x.mul(1))).data()).toEqual(grad(f)(x).data());
+    const wrong = reversible(
+      (v: Tensor, p: Tensor) => v.add(p),
+      (y: Tensor, p: Tensor) => y.add(p),
+    );
+    expect(() => tape(() => wrong(x.sin(), w))).toThrow(/inverse/);
   });
 
   it("sizes may depend on data", () => {
