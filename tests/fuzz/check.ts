@@ -6,6 +6,7 @@ import { checkDonation, checkRounded, checkVariant, type Expected, expectedBits 
 import { COMPARED, checkPlans, roughRange } from "./checks/plans.ts";
 import { checkReference } from "./checks/reference.ts";
 import { errorText, type Session, type TargetName } from "./checks/session.ts";
+import { checkTape } from "./checks/tape.ts";
 import { type Finding, GROUP_NAMES, type Group, kindsOf, noCounts, type Outcome } from "./findings.ts";
 import { drawRecipe, fuzzProgram, type Recipe, type RecipeOptions } from "./program.ts";
 
@@ -54,6 +55,7 @@ function runChecks(session: Session, options: CheckOptions): void {
   const expected = expectedBits(session);
   if (!expected) return;
   checkReference(session, options);
+  if (!isNative) checkTape(session, expected);
   const { least, most } = isAboutPlans ? checkPlans(session) : roughRange(session);
   const memory = least + Math.floor((most - least) * part);
   if (!isNative || which < 0.5) checkVariant(session, expected, { memory });

@@ -2,7 +2,7 @@
 
 export const GROUPS = {
   /** The same bits whatever the plan, the threads, earlier runs, and donation; numbers near the reference. */
-  bits: ["rerun", "bits", "donation", "inputs", "reference"],
+  bits: ["rerun", "bits", "donation", "inputs", "reference", "tape"],
   /** Plans that hold: no arena above its budget or below its bound, the validator clean, the same plan each time. */
   plans: ["validator", "budget", "bound", "repeat", "cache"],
   /** `min` is a minimum: no budget from there up is refused, what a refusal advises is accepted, and nothing is smaller. */

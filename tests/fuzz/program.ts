@@ -21,6 +21,7 @@ import {
 } from "../../src/api/index.ts";
 import { elementsOf } from "../../src/ir/type.ts";
 import { adam, type Optimizer, type OptimizerState, rmsprop, sgd } from "../../src/optim/index.ts";
+import type { Tape } from "../../src/tape/index.ts";
 import { flatten } from "../../src/trace/tree.ts";
 import { Random } from "../support/random.ts";
 import type { FloatType, Scene, Step } from "./scene.ts";
@@ -108,6 +109,8 @@ export interface FuzzProgram {
   readonly recipe: Recipe;
   /** The first argument holds the parameters, and is what a training step replaces. */
   readonly fn: (...args: Arguments) => Tree;
+  /** The same gradient by a tape's own; null for other modes. It shows what is made on the way. */
+  readonly taped: ((t: Tape, visit: Visit, args: Arguments) => Tree) | null;
   /** Arguments by number; `nan`: all floats are. */
   args(number: number, nan?: boolean): Arguments;
 }
@@ -168,7 +171,15 @@ interface Body {
   readonly outputs: readonly Tensor[];
 }
 
-function runSteps(recipe: Recipe, params: readonly Tensor[], given: readonly Tensor[], about: [Tensor, Tensor]): Body {
+type Visit = (made: Tensor) => void;
+
+function runSteps(
+  recipe: Recipe,
+  params: readonly Tensor[],
+  given: readonly Tensor[],
+  about: [Tensor, Tensor],
+  visit: Visit,
+): Body {
   const { dtype, mode, size } = recipe;
   const { largest, extents } = RULES[size];
   const [key, indices] = about;
@@ -193,6 +204,7 @@ function runSteps(recipe: Recipe, params: readonly Tensor[], given: readonly Ten
     };
     const made = step(scene) ?? [];
     const list = (Array.isArray(made) ? made : [made]) as readonly Tensor[];
+    list.forEach(visit);
     pool.push(...list.filter((x) => x.elements <= largest));
   }
   return concluded(recipe, pool, params);
@@ -216,7 +228,7 @@ const OPTIMIZERS: readonly (() => Optimizer)[] = [
   () => rmsprop({ lr: 0.01 }),
 ];
 
-type Run = (params: readonly Tensor[], inputs: readonly Tensor[], about: [Tensor, Tensor]) => Body;
+type Run = (params: readonly Tensor[], inputs: readonly Tensor[], about: [Tensor, Tensor], visit?: Visit) => Body;
 
 /** With the body under `autocast`. */
 const castRun =
@@ -268,6 +280,16 @@ const FUNCTIONS: Readonly<Record<Exclude<Mode, "training">, (run: Run) => FuzzPr
   },
 };
 
+/** What the mode `gradient` computes, by the gradient of a tape. */
+function tapedGradient(run: Run): NonNullable<FuzzProgram["taped"]> {
+  return (t, visit, [params, inputs, key, indices]) => {
+    const own = [params as readonly Tensor[], inputs].map((list) => list.map((x) => x.copy())) as [Tensor[], Tensor[]];
+    const { loss, outputs } = run(...own, [key, indices], visit);
+    const grads = t.gradient(loss, own);
+    return [[loss, outputs.slice(-1)], grads] as unknown as Tree;
+  };
+}
+
 function trainingStep(run: Run, optimizer: Optimizer): FuzzProgram["fn"] {
   return (state, inputs, key, indices) => {
     const own = state as unknown as OptimizerState<readonly Tensor[]>;
@@ -284,7 +306,7 @@ function filled(shape: readonly number[], dtype: FloatType, random: Random, nan:
 
 export function fuzzProgram(recipe: Recipe): FuzzProgram {
   const { seed, dtype, mode } = recipe;
-  const plain: Run = (params, inputs, about) => runSteps(recipe, params, inputs, about);
+  const plain: Run = (params, inputs, about, visit = () => undefined) => runSteps(recipe, params, inputs, about, visit);
   const run = recipe.cast ? castRun(plain, CAST_OPTIONS[recipe.cast]) : plain;
   const optimizer = new Random(seedOf(seed, -3)).pick(OPTIMIZERS)();
   const args = (number: number, nan = false): Arguments => {
@@ -296,7 +318,7 @@ export function fuzzProgram(recipe: Recipe): FuzzProgram {
     return [first as unknown as Tree, inputs, draws.key(seed + number), indices];
   };
   const fn = mode === "training" ? trainingStep(run, optimizer) : FUNCTIONS[mode](run);
-  return { recipe, fn, args };
+  return { recipe, fn, args, taped: mode === "gradient" ? tapedGradient(run) : null };
 }
 
 /** The program's steps in words, for reports. */
