@@ -62,7 +62,7 @@ function requireOwnTarget({ target }: TapeOptions & { readonly target?: unknown 
   );
 }
 
-/** What runs by itself and what in compiled runs, since the library was loaded. */
+/** What ran by itself and what in compiled runs, since the library was loaded. */
 export interface TapeCounts {
   /** Operations that ran by themselves. */
   readonly single: number;
@@ -70,7 +70,7 @@ export interface TapeCounts {
   readonly inRuns: number;
   /** Operations that ran a second time, for values that had been given back. */
   readonly recomputed: number;
-  /** Programs that were compiled, of one operation and of several. */
+  /** Programs that were compiled, of one operation and of several, since what is kept between tapes was last given back. */
   readonly programs: number;
 }
 
@@ -106,6 +106,8 @@ interface KeptEngine extends Engine {
 
 let kept: KeptEngine | null = null;
 
+const counts: Engine["counts"] = { single: 0, inRuns: 0, recomputed: 0 };
+
 function newEngine(): KeptEngine {
   const memory = new PoolMemory(wasmTarget(), "tape");
   return {
@@ -116,7 +118,7 @@ function newEngine(): KeptEngine {
       lasting: new LastingPlaces(),
       signatures: new Signatures(),
     },
-    counts: { single: 0, inRuns: 0, recomputed: 0 },
+    counts,
     compilesRuns: true,
     running: 0,
     residents: [],
@@ -175,8 +177,7 @@ export function releaseTapes(): void {
  * console.log(tapeCounts().programs > 0); // → true
  */
 export function tapeCounts(): TapeCounts {
-  const { counts, runs } = engineNow();
-  return { ...counts, programs: runs.compiledRuns };
+  return { ...counts, programs: engineNow().runs.compiledRuns };
 }
 
 /**
