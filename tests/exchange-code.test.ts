@@ -6,6 +6,7 @@ import { nativeDescription } from "../src/codegen/native/description.ts";
 import { exchangePlaces, groupsIn } from "../src/codegen/native/exchange.ts";
 import type { NativeEmitOptions } from "../src/codegen/native/options.ts";
 import { emitNativeProgram } from "../src/codegen/native/program.ts";
+import { wasmDescription } from "../src/codegen/wasm/description.ts";
 import { assemble } from "../src/compiler/assemble.ts";
 import { NO_HOST, type PlannerHost } from "../src/compiler/host.ts";
 import { overlappedPlan } from "../src/compiler/overlap.ts";
@@ -14,6 +15,8 @@ import { planJson } from "../src/plan/json.ts";
 import { readPlanJson } from "../src/plan/read-json.ts";
 import { reportText } from "../src/plan/report.ts";
 import { validate } from "../src/plan/validate.ts";
+import { exchangeText } from "../src/runtime/communicator.ts";
+import { wasmCode } from "../src/runtime/wasm-code.ts";
 import { type AnyFunction, flattenArguments } from "../src/trace/function.ts";
 
 const MESH = mesh({ data: 2, tensor: 2 });
@@ -148,5 +151,45 @@ describe("a plan with collectives in flight", () => {
     const args = [zeros([128 * 128])];
     const flying = placedOf(fn, args).placed.predictedMs;
     expect(flying).toBeLessThan(placedOf(fn, args, { host: NO_HOST }).placed.predictedMs);
+  });
+});
+
+interface ModuleReader {
+  readonly Module: { imports(module: WebAssembly.Module): readonly { readonly name: string }[] };
+}
+
+describe("a program with collectives on WebAssembly", () => {
+  const wasmOf = (fn: AnyFunction, threads = 1) => {
+    const { graph } = traceProgram(fn, flattenArguments(fn, [zeros([8])]), {});
+    const placed = assemble({ graph }, wasmDescription(false, { threads }), {}, HOST);
+    const code = wasmCode(placed, { fma: false, threads, stepwise: false, sharesMemory: true });
+    const { Module } = WebAssembly as unknown as ModuleReader;
+    const imports = Module.imports(new WebAssembly.Module(code.bytes)).map(({ name }) => name);
+    return { ...code, imports };
+  };
+
+  it("calls the host, and says what each call means and where it is", () => {
+    const fn = sharded((x) => allReduce(allReduce(x, { over: "data" }).sum(), { over: "tensor" }));
+    const { exchanges, imports } = wasmOf(fn);
+    expect(imports).toEqual(["exchange", "memory"]);
+    expect(wasmOf(fn, 2).imports).toEqual(["exchange", "check", "memory"]);
+    expect(exchanges.map(exchangeText)).toEqual([
+      expect.stringMatching(/^all_reduce of 8 f32 over data of data=2,tensor=2, step \d+ at exchange-code\.test\.ts/),
+      expect.stringMatching(/^all_reduce of 1 f32 over tensor of data=2,tensor=2, step \d+ at exchange-code\.test\.ts/),
+    ]);
+  });
+
+  it("has one call in a loop, and none where a group is one device", () => {
+    const loop = sharded(
+      (x) => scan((s: Tensor) => [allReduce(s, { over: "data" }).add(x), []], x, null, { length: 5 })[0] as Tensor,
+      ["data", "tensor"],
+    );
+    expect(wasmOf(loop).exchanges).toHaveLength(1);
+    const alone = shard((x: Tensor) => x.add(deviceIndex({ over: "data" }).cast("f32")), {
+      mesh: mesh({ data: 1 }),
+      in: ["data"],
+      out: "data",
+    }) as AnyFunction;
+    expect(wasmOf(alone)).toMatchObject({ exchanges: [], imports: ["memory"] });
   });
 });

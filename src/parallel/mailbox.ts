@@ -102,7 +102,7 @@ export class Mailbox {
     this.size = size;
     this.block = block;
     this.#words = new Int32Array(block, 0, roomStart(size) / 4);
-    this.#received = Array.from({ length: size }, () => 0);
+    this.#received = Array.from({ length: size }, (_, from) => Atomics.load(this.#words, this.#taken(rank, from)));
     this.roomBytes = size > 1 ? (block.byteLength - roomStart(size)) / size : 0;
   }
 
