@@ -141,9 +141,14 @@ export class Communicator implements Launched {
     requireSame(name, mesh, own);
   }
 
-  /** A collective of a program that is no C, in a group with a number; done when it returns. */
-  exchange(group: number, exchange: OwnExchange, to: Uint8Array, from: Uint8Array): void {
-    this.#library.exchange(group, exchange.numbers, exchange.elements, exchange.label, to, from);
+  /** A collective of a program that is no C: its number. */
+  prepare({ numbers, elements, label }: OwnExchange): number {
+    return this.#library.prepare(numbers, elements, label);
+  }
+
+  /** Carries one out in a group with a number; done when it returns. */
+  exchange(what: number, group: number, to: Uint8Array, from: Uint8Array): void {
+    this.#library.exchange(what, group, to, from);
   }
 
   /** Makes what is kept on disk: one process of each machine first, then the others, who find it there. */

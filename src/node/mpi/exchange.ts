@@ -33,7 +33,9 @@ export const wasmProcesses = (processes: Processes): Communicator => ({
     processes.enter(program);
     const numbers = processes.join(program, digest, groups);
     exchanges.forEach(requireMessage);
-    const own = exchanges.map(ownOf);
+    const own = exchanges.map((exchange, i) =>
+      exchange.what === "device_index" ? -1 : processes.prepare(ownOf(exchange, i)),
+    );
     return {
       enter: () => processes.enter(program),
       exchange(number, memory, to, from) {
@@ -48,7 +50,7 @@ export const wasmProcesses = (processes: Processes): Communicator => ({
           new Uint8Array(memory, to, written * partBytes),
           new Uint8Array(memory, from, read * partBytes),
         ];
-        processes.exchange(at(numbers, number), at(own, number), into, source);
+        processes.exchange(at(own, number), at(numbers, number), into, source);
       },
     };
   },

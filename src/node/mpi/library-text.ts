@@ -225,14 +225,21 @@ static void test(void) {
   if (open_slots > 0) MPI_Testall(2 * open_slots, requests, &are_done, MPI_STATUSES_IGNORE);
 }
 static int index_in(int group) { return tidemark_mpi_rank(group); }
-/* For programs that are no C: numbers are kind, type, combination, root, number of pairs, and the pairs. Done when it returns. */
-void tidemark_mpi_exchange(int group, const int *numbers, int64_t elements, const char *name, u8 *to, const u8 *from) {
-  static Exchange own;
-  static char text[512];
-  snprintf(text, sizeof text, "%s", name);
-  own = (Exchange){ numbers[0], numbers[1], numbers[2], numbers[3], elements, numbers[4], numbers + 5, text };
-  start(&own, group, to, from, -1);
+/* Collectives of programs that are no C, described once. Numbers are kind, type, combination, root, number of pairs, and the pairs. */
+static Exchange **prepared;
+static int prepared_count;
+int tidemark_mpi_prepare(const int *numbers, int64_t elements, const char *name) {
+  const size_t pair_bytes = 2 * numbers[4] * sizeof(int);
+  int *const pair = malloc(pair_bytes + 1);
+  Exchange *const own = malloc(sizeof *own);
+  memcpy(pair, numbers + 5, pair_bytes);
+  *own = (Exchange){ numbers[0], numbers[1], numbers[2], numbers[3], elements, numbers[4], pair, strdup(name) };
+  prepared = realloc(prepared, sizeof *prepared * (prepared_count + 1));
+  prepared[prepared_count] = own;
+  return prepared_count++;
 }
+/* Done when it returns. */
+void tidemark_mpi_exchange(int what, int group, u8 *to, const u8 *from) { start(prepared[what], group, to, from, -1); }
 static const Communicator functions = { start, wait_for, test, index_in };
 const void *tidemark_mpi_functions(void) { return &functions; }
 `;

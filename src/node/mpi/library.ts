@@ -21,15 +21,10 @@ export interface MpiLibrary {
   readonly version: (text: Uint8Array, room: number) => number;
   /** What is exchanged, or was last. */
   readonly current: (text: Uint8Array, room: number) => number;
-  /** A collective of a program that is no C (library-text.ts). */
-  readonly exchange: (
-    group: number,
-    numbers: Int32Array,
-    elements: number,
-    name: string,
-    to: Uint8Array,
-    from: Uint8Array,
-  ) => void;
+  /** A collective of a program that is no C (library-text.ts): its number. */
+  readonly prepare: (numbers: Int32Array, elements: number, name: string) => number;
+  /** Carries it out in a group. */
+  readonly exchange: (what: number, group: number, to: Uint8Array, from: Uint8Array) => void;
   readonly end: () => void;
   readonly abort: (status: number) => void;
   /** The table that programs call. */
@@ -47,7 +42,8 @@ const SIGNATURES: Readonly<Record<keyof MpiLibrary, readonly [result: string, ar
   collect: ["void", ["int", "void *", "void *", "int"]],
   version: ["int", ["void *", "int"]],
   current: ["int", ["void *", "int"]],
-  exchange: ["void", ["int", "void *", "int64_t", "str", "void *", "void *"]],
+  prepare: ["int", ["void *", "int64_t", "str"]],
+  exchange: ["void", ["int", "int", "void *", "void *"]],
   end: ["void", []],
   abort: ["void", ["int"]],
   functions: ["void *", []],
