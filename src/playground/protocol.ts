@@ -19,10 +19,10 @@ export interface Calls {
   planWithin(budgetBytes: number): SentPlan | string;
   planStory(asks: string, value: number): readonly string[];
 
-  /** Trains from the beginning in a program with everything stored. */
-  train(model: string, stored: SentProgram): null;
+  /** Trains from the beginning in a program with everything stored; with `webgpu` in one that is made for the GPU. What is wrong with that. */
+  train(model: string, stored: SentProgram, on: Engine): Promise<string | null>;
   /** Continues in another program. */
-  change(program: SentProgram): StateHashes;
+  change(program: SentProgram): Promise<StateHashes>;
   /** Trains until a step; sends `steps`. */
   run(until: number): null;
   pause(): null;
@@ -32,6 +32,9 @@ export interface Calls {
   studyWithin(budgetBytes: number): PlanReply;
   studyStory(asks: string, value: number): readonly string[];
 }
+
+/** What trains. */
+export type Engine = "wasm" | "webgpu";
 
 export type Answer =
   | { readonly id: number; readonly result: unknown }

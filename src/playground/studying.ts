@@ -1,4 +1,5 @@
 /** @file The calls of a worker that analyses texts. */
+import type { Gpu } from "../runtime/webgpu/gpu.ts";
 import type { ViewCurve } from "../view/data.ts";
 import { FILE, isComplaint } from "./complaint.ts";
 import type { Told } from "./protocol.ts";
@@ -8,6 +9,8 @@ export interface Surroundings {
   tell(said: Told): void;
   /** Runs something after pending messages were received. */
   later(work: () => void): void;
+  /** WebGPU, where the worker has it. */
+  readonly gpu?: Gpu | undefined;
 }
 
 /** Sends curves one at a time while they are needed; calls in between go first. */

@@ -2,6 +2,7 @@
  * @file A worker that receives calls and answers them. User code may run in it: first, the worker's access to networks, storage and
  * other contexts is removed, so a text can only compute; the page terminates the worker if that takes too long.
  */
+import type { Gpu } from "../../runtime/webgpu/gpu.ts";
 import type { Answer } from "../protocol.ts";
 
 /** Networks, other workers, storage, messages, silent termination: nothing here needs them. */
@@ -24,6 +25,8 @@ export interface WorkerSurroundings<T> {
   tell(said: T): void;
   /** Runs something after pending messages were received. */
   later(work: () => void): void;
+  /** WebGPU, which only computes; where the worker has it. */
+  readonly gpu: Gpu | undefined;
 }
 
 /** Message and stack: some engines begin the stack with the message, some do not. */
@@ -43,13 +46,17 @@ interface Called {
 export function answerCalls<T extends object>(create: (surroundings: WorkerSurroundings<T>) => object): void {
   const say = self.postMessage.bind(self) as (said: T | Answer) => void;
   const setLater = self.setTimeout.bind(self);
-  const work = create({ tell: say, later: (does) => void setLater(does, 0) });
+  const { gpu } = navigator as { readonly gpu?: Gpu };
+  const work = create({ tell: say, later: (does) => void setLater(does, 0), gpu });
   const calls = new Map<string, (...args: readonly unknown[]) => unknown>(Object.entries(work));
   self.addEventListener("message", ({ data: { id, name, args } }: MessageEvent<Called>) => {
+    const failed = (error: unknown): void => say({ id, failure: failureOf(error) });
     try {
-      say({ id, result: calls.get(name)?.(...args) });
+      const result = calls.get(name)?.(...args);
+      if (result instanceof Promise) result.then((later) => say({ id, result: later }), failed);
+      else say({ id, result });
     } catch (error) {
-      say({ id, failure: failureOf(error) });
+      failed(error);
     }
   });
   closeWaysOut();

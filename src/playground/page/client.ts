@@ -13,7 +13,7 @@ interface Waiting {
 }
 
 type Given<C, K extends keyof C> = C[K] extends (...args: infer A) => unknown ? A : never;
-type Result<C, K extends keyof C> = C[K] extends (...args: never[]) => infer R ? R : never;
+type Result<C, K extends keyof C> = C[K] extends (...args: never[]) => infer R ? Awaited<R> : never;
 
 /** Of a worker with these calls. */
 export interface Client<C = Calls> {

@@ -9,7 +9,7 @@
  */
 import type { PlanReply, ViewCurve, ViewEntry } from "../../view/data.ts";
 import type { SentPlan } from "../planner.ts";
-import type { Told } from "../protocol.ts";
+import type { Engine, Told } from "../protocol.ts";
 import type { StateHashes, StepReport } from "../trainer.ts";
 import { type Client, createClient } from "./client.ts";
 import { createKeptPlans, type KeptModel } from "./kept-plans.ts";
@@ -82,6 +82,9 @@ export class Session {
   readonly #trainer = createClient((told) => this.#heard(told));
   #at: Mutable | null = null;
   #openings = 0;
+  #engine: Engine = "wasm";
+  /** Why there is no training on the GPU. */
+  #problem: string | null = null;
   /** A curve may come before its model is open. */
   #early: { readonly of: string; readonly curve: ViewCurve } | null = null;
 
@@ -102,7 +105,7 @@ export class Session {
     const mine = ++this.#openings;
     const known = await this.#known(model);
     if (mine !== this.#openings) return null;
-    await this.#trainer.call("train", model, known.stored.program);
+    await this.#begin(model, known.stored);
     if (mine !== this.#openings) return null;
     const early = this.#early?.of === model ? this.#early.curve : null;
     const at = begun(model, { ...known, curve: known.curve ?? early });
@@ -114,11 +117,33 @@ export class Session {
     return at.stored.entry;
   }
 
+  /** Trains from the beginning, on a processor or a GPU; what is wrong with the latter, or null. */
+  async use(engine: Engine): Promise<string | null> {
+    this.#engine = engine;
+    await this.restart();
+    const problem = this.#problem;
+    this.#problem = null;
+    return problem;
+  }
+
+  get engine(): Engine {
+    return this.#engine;
+  }
+
+  /** Where there is no GPU after all, training is on WebAssembly again. */
+  async #begin(model: string, { program }: SentPlan): Promise<void> {
+    const problem = await this.#trainer.call("train", model, program, this.#engine);
+    if (problem === null) return;
+    this.#problem = problem;
+    this.#engine = "wasm";
+    await this.#trainer.call("train", model, program, "wasm");
+  }
+
   /** Trains from the beginning in the same plan. */
   async restart(): Promise<void> {
     const mine = this.#current();
     mine.running = false;
-    await this.#trainer.call("train", mine.model, mine.stored.program);
+    await this.#begin(mine.model, mine.stored);
     if (mine.plan !== mine.stored) await this.#trainer.call("change", mine.plan.program);
     if (this.#current() !== mine) return;
     Object.assign(mine, { reports: [], changes: [], hashes: null, running: false });

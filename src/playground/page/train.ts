@@ -3,6 +3,8 @@
  * and goes on in the plan of a budget as soon as there is one. Where motion is unwanted, a few steps run unseen and the
  * page shows their result.
  */
+
+import type { Gpu } from "../../runtime/webgpu/gpu.ts";
 import { type AddressFields, readAddress, wholeField } from "../../view/address.ts";
 import { type Address, createAddress } from "../../view/page/address.ts";
 import { button, h, replace } from "../../view/page/dom.ts";
@@ -10,6 +12,7 @@ import { section } from "../../view/page/parts.ts";
 import { applyPlace, placeFields, QUIET_FIELDS } from "../../view/page/place.ts";
 import type { State, Store } from "../../view/page/store.ts";
 import { CATALOG } from "../catalog.ts";
+import type { Engine } from "../protocol.ts";
 import { readWorkerScript } from "./client.ts";
 import { drawHashes, drawTrainFigures } from "./figures.ts";
 import { lossesView } from "./losses.ts";
@@ -30,9 +33,12 @@ const FIRST_SHARE = 0.6;
 const PLACE = { plan: 0, compared: null, count: 1 } as const;
 
 const ABOUT =
-  "Two trainings of one model on the same batches, in this page, compiled to WebAssembly: one with everything stored, one " +
+  "Two trainings of one model on the same batches, in this page, compiled to WebAssembly or for its GPU: one with everything stored, one " +
   "within the budget. Drag the budget during training: the arena is replanned and the time of a step changes, but not a " +
   "single bit of the loss.";
+
+const ON_GPU =
+  "on a GPU each training has a plan of its own, within the same share of its bytes as the plan that is drawn, and bits of its own";
 
 const wantsStillness = (): boolean => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
@@ -76,11 +82,45 @@ function controlsOf(parts: Parts) {
   };
   const again = button("from the start", () => void restart(), { id: "reset" });
   const element = h("div", { class: "controls" }, start, once, again, h("label", {}, "until step", until));
+  const engines = engineMenu(parts);
+  void adapterName().then((name) => name !== null && element.append(engines.offer(name)));
   const draw = ({ running }: Progress): void => {
+    engines.draw();
     start.textContent = running ? "pause" : "train";
     once.disabled = running;
   };
   return { element, draw };
+}
+
+/** Of the GPU that WebGPU has in this page; null where there is none. */
+async function adapterName(): Promise<string | null> {
+  const { gpu } = navigator as { readonly gpu?: Gpu };
+  const adapter = await gpu?.requestAdapter({ powerPreference: "high-performance" }).catch(() => null);
+  if (!adapter) return null;
+  const { description, vendor } = adapter.info as { readonly description?: string; readonly vendor?: string };
+  return description || vendor || "GPU";
+}
+
+/** The choice of what trains, for pages that have a GPU. */
+function engineMenu(parts: Parts) {
+  const { session, store } = parts;
+  const menu = h("select", { id: "engine" });
+  menu.addEventListener("change", () => {
+    parts.stopped = true;
+    void session.use(menu.value as Engine).then((message) => store.set(message === null ? {} : { message }));
+  });
+  const offer = (name: string): HTMLElement => {
+    const choices = [
+      h("option", { value: "wasm" }, "WebAssembly"),
+      h("option", { value: "webgpu" }, `WebGPU: ${name}`),
+    ];
+    replace(menu, ...choices);
+    return h("label", { title: ON_GPU }, "on", menu);
+  };
+  const draw = (): void => {
+    if (menu.value !== session.engine) menu.value = session.engine;
+  };
+  return { offer, draw };
 }
 
 /** Shows a model from the beginning. */
