@@ -4,12 +4,12 @@
  */
 import { plansOf } from "../api/plan.ts";
 import { specsOf } from "../api/specs-of.ts";
-import { TidemarkError } from "../base/errors.ts";
 import type { ZeroStage } from "../fit/scale/states.ts";
 import { type Rates, unhiddenMs } from "../fit/scale/time.ts";
 import { byteLength } from "../ir/type.ts";
 import { graphCost } from "../ops/control.ts";
 import type { Optimizer } from "../optim/optimizer.ts";
+import { planWithin } from "../parallel/choose.ts";
 import { dataParallel } from "../parallel/data-parallel.ts";
 import { mesh } from "../parallel/mesh.ts";
 import type { Plan } from "../plan/problem.ts";
@@ -63,7 +63,7 @@ export function plannedStep(parts: StepParts, request: PlannedStepRequest): Plan
       description: { ...description, collectives: true },
     },
   );
-  const { chosen, fits } = withinMemory(plans, memoryBytes);
+  const { chosen, fits } = planWithin(plans, memoryBytes);
   const { plan, graph } = plans.placed(chosen, 0);
   const computeMs = (1e3 * graphCost(graph).flops) / rates.flops;
   const sentBytes = flatten(params, "params").leaves.reduce((sum, w) => sum + byteLength(w), 0);
@@ -72,20 +72,6 @@ export function plannedStep(parts: StepParts, request: PlannedStepRequest): Plan
     ...{ zero, fits, bytes: plan.height, perDeviceBytes: bytesByKind(plan, state) },
     ...{ strategy: chosen.strategy, computeMs, dataMs, totalMs: computeMs + dataMs },
   };
-}
-
-type Plans = ReturnType<typeof plansOf>["plans"];
-type Chosen = ReturnType<Plans["choose"]>;
-
-/** The fastest plan within the memory, or the smallest there is. */
-function withinMemory(plans: Plans, memoryBytes: number | null): { readonly chosen: Chosen; readonly fits: boolean } {
-  if (memoryBytes === null) return { chosen: plans.choose(), fits: true };
-  try {
-    return { chosen: plans.choose({ budgetBytes: memoryBytes }), fits: true };
-  } catch (error) {
-    if (!(error instanceof TidemarkError) || error.code !== "PlanInfeasible") throw error;
-    return { chosen: plans.smallest({ budgetBytes: memoryBytes }), fits: false };
-  }
 }
 
 /** The state is told apart by what it is for; everything else as the planner does. */

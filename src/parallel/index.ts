@@ -1,4 +1,5 @@
 /** @file `tidemark/parallel`: programs that run on several devices, each of which has its own plan. */
+export { type ChooseFormOptions, type ChosenForm, chooseForm, type FormFigures, type ParallelForm } from "./choose.ts";
 export {
   type AllGatherOptions,
   type AllReduceOptions,

@@ -1,0 +1,143 @@
+/**
+ * @file The form in which a step is shared among devices, of several that compute the same: every one is planned for one device, within its
+ * memory, and the one with the least predicted time is taken. Planning is the whole of it: recomputation where a form does not fit otherwise, and
+ * exchanges by the bytes that they send.
+ */
+import { currentHost } from "../api/host.ts";
+import { placedFigures } from "../api/placed-figures.ts";
+import { plansOf } from "../api/plan.ts";
+import { formatBytes, parseBytes } from "../base/bytes.ts";
+import { TidemarkError } from "../base/errors.ts";
+import { at } from "../base/invariant.ts";
+import { chooseTarget } from "../runtime/choose-target.ts";
+import type { TargetDescription } from "../target/description.ts";
+import { describe, fail, type OptionKinds, requireArray, requireFunction, requireOptions } from "../trace/arguments.ts";
+import type { AnyFunction } from "../trace/function.ts";
+
+/** A way of sharing a step among devices: a function of one device, as `dataParallel` gives it, and its arguments or their specs. */
+export interface ParallelForm {
+  readonly name: string;
+  /** Its first argument is the state, which is given up. */
+  readonly step: (...args: never) => unknown;
+  readonly args: readonly unknown[];
+}
+
+/** What devices have. */
+export interface ChooseFormOptions {
+  /** Of one device. Default: as much as a form takes. */
+  readonly memory?: string | number;
+  /** Bytes a second that a device sends to others. Default: as the target has it. */
+  readonly network?: number;
+  /** Seconds until a message arrives. Default: as the target has it. */
+  readonly latency?: number;
+}
+
+const OPTIONS: OptionKinds<ChooseFormOptions> = { memory: "anything", network: "a number", latency: "a number" };
+
+/** What a form takes of a device. */
+export interface FormFigures {
+  readonly name: string;
+  /** Of its fastest plan within the memory, or where it does not fit of the smallest. */
+  readonly arenaBytes: number;
+  readonly predictedMs: number;
+  readonly fits: boolean;
+  /** Which strategy decided what is recomputed. */
+  readonly strategy: string;
+}
+
+/** The form that was chosen, and why. */
+export interface ChosenForm<F extends ParallelForm> extends FormFigures {
+  readonly form: F;
+  /** A line for each form. */
+  readonly why: string;
+  /** All of them: those that fit, the fastest first, then the others. */
+  readonly forms: readonly FormFigures[];
+}
+
+type Plans = ReturnType<typeof plansOf>["plans"];
+
+/** The fastest plan within the memory, or the smallest there is. @internal */
+export function planWithin(
+  plans: Plans,
+  memoryBytes: number | null,
+): { readonly chosen: ReturnType<Plans["choose"]>; readonly fits: boolean } {
+  if (memoryBytes === null) return { chosen: plans.choose(), fits: true };
+  try {
+    return { chosen: plans.choose({ budgetBytes: memoryBytes }), fits: true };
+  } catch (error) {
+    if (!(error instanceof TidemarkError) || error.code !== "PlanInfeasible") throw error;
+    return { chosen: plans.smallest({ budgetBytes: memoryBytes }), fits: false };
+  }
+}
+
+function figuresOf(form: ParallelForm, memoryBytes: number | null, description: TargetDescription): FormFigures {
+  const options = { donate: [0], name: form.name, effort: "quick" } as const;
+  const { plans } = plansOf(form.step as AnyFunction, form.args, options, { description });
+  const { chosen, fits } = planWithin(plans, memoryBytes);
+  const { arenaBytes, predictedMs, strategy } = placedFigures(plans.placed(chosen, 0));
+  return { name: form.name, arenaBytes, predictedMs, fits, strategy };
+}
+
+function lineOf(one: FormFigures, best: FormFigures): string {
+  const bytes = formatBytes(one.arenaBytes);
+  if (!one.fits) return `${one.name} does not fit: it takes ${bytes} at least`;
+  const how = one.strategy === "store-all" ? "" : `, recomputing (${one.strategy})`;
+  const time =
+    one === best
+      ? `${one.predictedMs.toPrecision(3)} ms`
+      : `${(one.predictedMs / best.predictedMs).toFixed(2)} × the time`;
+  return `${one.name}: ${time}, ${bytes}${how}`;
+}
+
+/**
+ * The fastest of several forms of a step that fits the memory of a device. All are planned; nothing runs, and no other device has to be there.
+ *
+ * @example
+ * import { random, specsOf, type Tensor } from "tidemark";
+ * import { adam } from "tidemark/optim";
+ * import { chooseForm, dataParallel, mesh } from "tidemark/parallel";
+ *
+ * const lossOf = (w: Tensor, x: Tensor) => x.matmul(w).tanh().square().mean();
+ * const w = random.normal(random.key(0), [64, 64]);
+ * const forms = ([0, 1, 2, 3] as const).map((zero) => {
+ *   const train = dataParallel(lossOf, adam(), { mesh: mesh({ data: 4 }), over: "data", zero });
+ *   return { name: `zero ${zero}`, step: train.step, args: [specsOf(train.init)(w), random.normal(random.key(1), [8, 64])], train };
+ * });
+ * const { form, why } = chooseForm(forms, { memory: "64KiB", network: 1e9 });
+ * console.log(form.name, why.split("\n").length); // zero 1 4
+ */
+export function chooseForm<F extends ParallelForm>(
+  forms: readonly F[],
+  options: ChooseFormOptions = {},
+): ChosenForm<F> {
+  const example = "chooseForm([{ name, step: train.step, args: [state, x] }], { memory })";
+  requireArray("chooseForm", "forms", forms, example);
+  requireOptions("chooseForm", options, OPTIONS);
+  if (forms.length === 0) fail("InvalidArgument", "chooseForm: there are no forms", example);
+  for (const [name, rate] of Object.entries({ network: options.network, latency: options.latency })) {
+    if (rate === undefined || (rate > 0 && Number.isFinite(rate))) continue;
+    fail("InvalidArgument", `chooseForm: ${name} is ${describe(rate)}`, "give a number above 0");
+  }
+  const memoryBytes = options.memory === undefined ? null : parseBytes(options.memory);
+  const host = currentHost();
+  const { description: own } = chooseTarget(host, host.targets.native ? "native" : "wasm", { isPlanned: true }).target;
+  const { network: networkRate = own.rates.networkRate, latency: messageSeconds = own.rates.messageSeconds } = options;
+  const network = { ...(networkRate && { networkRate }), ...(messageSeconds && { messageSeconds }) };
+  const description = { ...own, collectives: true as const, rates: { ...own.rates, ...network } };
+  const all = forms.map((form) => {
+    requireFunction("chooseForm", "step", form?.step, example);
+    return { form, figures: figuresOf(form, memoryBytes, description) };
+  });
+  const sorted = all.toSorted(
+    ({ figures: a }, { figures: b }) =>
+      Number(b.fits) - Number(a.fits) || a.predictedMs - b.predictedMs || a.arenaBytes - b.arenaBytes,
+  );
+  const { form, figures } = at(sorted, 0);
+  const least = Math.min(...all.map((one) => one.figures.arenaBytes));
+  if (!figures.fits) {
+    const summary = `chooseForm: the least that a device takes is ${formatBytes(least)}, and it has ${formatBytes(memoryBytes ?? 0)}`;
+    throw new TidemarkError("PlanInfeasible", summary, { help: "give more devices, a smaller batch, or more memory" });
+  }
+  const figuresOfAll = sorted.map((one) => one.figures);
+  return { form, ...figures, forms: figuresOfAll, why: figuresOfAll.map((one) => lineOf(one, figures)).join("\n") };
+}
