@@ -1,9 +1,10 @@
 /** @file Training on several devices: the losses of one process, and what the arena of a device saves. */
 import { describe, expect, it } from "vitest";
-import { trainedOnDevices } from "../../tests/support/devices.ts";
+import { leavesOf, runOnDevices, trainedOnDevices } from "../../tests/support/devices.ts";
 import { Random } from "../../tests/support/random.ts";
-import { type Tensor, tensor } from "../api/index.ts";
+import { type Tensor, tensor, zeros } from "../api/index.ts";
 import { adam, clipByGlobalNorm, lamb, sgd } from "../optim/index.ts";
+import { unflatten } from "../trace/tree.ts";
 import { type DataParallelOptions, dataParallel } from "./data-parallel.ts";
 import { mesh } from "./mesh.ts";
 
@@ -69,6 +70,49 @@ describe("data parallel", () => {
     expect(sizes(0)).toEqual([35, 7, 21, 35, 7, 21, 35, 7, 21, 1]);
     expect(sizes(1)).toEqual([35, 7, 21, 9, 2, 6, 9, 2, 6, 1]);
     expect(sizes(3)).toEqual([9, 2, 6, 9, 2, 6, 9, 2, 6, 1, 0, 0, 0]);
+  });
+
+  it("goes on from a whole state on other devices, with another stage of ZeRO", () => {
+    type Rows = readonly (readonly ArrayLike<number>[])[];
+    const trainOn = (devices: number, zero: 0 | 1 | 2 | 3) =>
+      dataParallel(lossOf, adam({ lr: 0.05 }), {
+        mesh: mesh({ data: devices }),
+        over: "data",
+        zero,
+        deterministic: true,
+      });
+    /** What a function makes of the states of all devices, and the tree that those are, for recording. */
+    const run = (fn: unknown, tree: unknown, given: Rows) => {
+      const made = runOnDevices(fn as never, [tree], given as never, true);
+      const empty = made.graph.results.map(({ type }) => zeros(type.shape, type.dtype));
+      return { tree: unflatten(made.resultTree, empty), results: made.results as Rows };
+    };
+    const plain = (all: Rows) => all.map((own) => own.map((x) => [...Array.from(x)]));
+    const begun = run(trainOn(4, 2).init, start, Array.from({ length: 4 }, () => leavesOf([start])) as Rows);
+    const trainedStates = trained(4, { zero: 2, ...inOrder }, 2).states as Rows;
+    const whole = run(trainOn(4, 2).whole, begun.tree, trainedStates);
+    expect(whole.results[0]?.map((x) => x.length)).toEqual([35, 7, 21, 35, 7, 21, 35, 7, 21, 1]);
+    for (const [devices, zero] of [
+      [1, 0],
+      [2, 3],
+      [3, 1],
+      [4, 3],
+      [5, 2],
+    ] as const) {
+      const train = trainOn(devices, zero);
+      const all = Array.from({ length: devices }, () => whole.results[0] as Rows[number]);
+      const resumed = run(train.resume, whole.tree, all);
+      const again = run(train.whole, resumed.tree, resumed.results);
+      expect(plain(again.results)).toEqual(plain(all));
+    }
+    // the third step on as many devices has the same bits as without the stop
+    const other = trainOn(4, 3);
+    const resumed = run(other.resume, whole.tree, whole.results);
+    const inputs = resumed.results.map((own, rank) => [...own, ...leavesOf(batchOf(rank, 2))]);
+    const { results } = runOnDevices(other.step as never, [resumed.tree, ...batchOf(0, 2)], inputs as never, true);
+    const without = trained(4, { zero: 3, ...inOrder }, 3);
+    expect(results.map((own) => own.at(-1)?.[0])).toEqual(without.losses[2]);
+    expect(plain(results.map((own) => own.slice(0, -1)))).toEqual(plain(without.states as Rows));
   });
 
   it("sends small tensors together", () => {

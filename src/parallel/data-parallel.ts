@@ -15,7 +15,7 @@ import { valueAndGrad } from "../api/grad.ts";
 import { fullOf } from "../api/operands.ts";
 import { reshape } from "../api/shape.ts";
 import { at } from "../base/invariant.ts";
-import type { Optimizer } from "../optim/optimizer.ts";
+import type { Optimizer, OptimizerState } from "../optim/optimizer.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { flatten, type Tree, unflatten } from "../trace/tree.ts";
@@ -78,6 +78,10 @@ export interface DataParallel<P extends Tree, B extends readonly Tree[]> {
   step(state: ParallelState<P>, ...batch: B): { state: ParallelState<P>; loss: Tensor };
   /** The parameters, all of them on every device. */
   params(state: ParallelState<P>): P;
+  /** The whole state on every device, to be saved: it does not depend on the number of devices and on `zero`. */
+  whole(state: ParallelState<P>): OptimizerState<P>;
+  /** The state of a device from a whole one, of these devices or of others. */
+  resume(state: OptimizerState<P>): ParallelState<P>;
 }
 
 interface Settings {
@@ -111,6 +115,16 @@ function rebuilt<P extends Tree>(tree: P, make: (leaves: readonly Tensor[]) => r
   const { def, leaves } = flatten(tree, "params");
   return unflatten(def, make(leaves)) as P;
 }
+
+type Slots<P> = { readonly [name: string]: P };
+
+/** What becomes of each slot. */
+const mapped = <P, R>(slots: Slots<P>, to: (slot: P) => R): Slots<R> =>
+  Object.fromEntries(Object.entries(slots).map(([name, slot]) => [name, to(slot)]));
+
+/** Tensors without elements, which say the shapes of others. */
+const emptyLike = <P extends Tree>(tree: P): P =>
+  rebuilt(tree, (leaves) => leaves.map((x) => fullOf(x.dtype, [0, ...x.shape], 0)));
 
 /** What devices send each other for tensors of a tree. */
 class Exchange {
@@ -227,6 +241,8 @@ export function dataParallel<P extends Tree, B extends readonly Tree[]>(
     init: (params) => training.init(params),
     step: (state, ...batch) => training.step(state, batch),
     params: (state) => training.params(state),
+    whole: (state) => training.whole(state),
+    resume: (state) => training.resume(state),
   };
 }
 
@@ -291,8 +307,7 @@ class Training<P extends Tree, B extends readonly Tree[]> {
       const kept = zero === 0 ? all : rebuilt(all, this.#exchange.own);
       const { slots, step } = this.#optimizer.init(kept);
       if (zero < 3) return { params: all, slots, step, shapes: [] };
-      const shapes = rebuilt(all, (leaves) => leaves.map((x) => fullOf(x.dtype, [0, ...x.shape], 0)));
-      return { params: kept, slots, step, shapes };
+      return { params: kept, slots, step, shapes: emptyLike(all) };
     };
     const slots = Object.keys(this.#optimizer.init(params).slots);
     return this.#sharded(init, [this.#options.params ?? []], this.#spec(slots))(params);
@@ -356,5 +371,36 @@ class Training<P extends Tree, B extends readonly Tree[]> {
     };
     const spec = this.#spec(Object.keys(state.slots));
     return this.#sharded(params, [spec], this.#options.params ?? [])(state);
+  }
+
+  /** The axes of a whole state. */
+  #wholeSpec(slots: object): Spec {
+    const { params = [] } = this.#options;
+    return { params, slots: mapped(slots as Slots<P>, () => params), step: [] };
+  }
+
+  whole(state: ParallelState<P>): OptimizerState<P> {
+    const { zero } = this.#settings;
+    const whole = ({ params: kept, slots, step, shapes }: ParallelState<P>): OptimizerState<P> => {
+      if (zero === 0) return { params: kept, slots, step };
+      const cut = flatten(shapes, "shapes").leaves.map((x) => fullOf(x.dtype, shapeOf(x), 0));
+      const like = zero === 3 ? cut : flatten(kept, "params").leaves;
+      const gathered = (tree: P): P => rebuilt(tree, (parts) => this.#exchange.gathered(parts, like));
+      return { params: zero === 3 ? gathered(kept) : kept, slots: mapped(slots, gathered), step };
+    };
+    const spec = this.#spec(Object.keys(state.slots));
+    return this.#sharded(whole as never, [spec], this.#wholeSpec(state.slots))(state as never) as never;
+  }
+
+  resume(state: OptimizerState<P>): ParallelState<P> {
+    const { zero } = this.#settings;
+    const resume = ({ params, slots, step }: OptimizerState<P>): ParallelState<P> => {
+      const own = (tree: P): P => rebuilt(tree, this.#exchange.own);
+      const kept = zero === 3 ? own(params) : params;
+      const shapes = zero === 3 ? emptyLike(params) : ([] as const);
+      return { params: kept, slots: zero === 0 ? slots : mapped(slots, own), step, shapes };
+    };
+    const spec = this.#spec(Object.keys(state.slots));
+    return this.#sharded(resume as never, [this.#wholeSpec(state.slots)], spec)(state as never) as never;
   }
 }

@@ -56,7 +56,7 @@ export function onDevices(
 }
 
 /** A function of one device that calls `shard` itself, on inputs by rank. */
-function runOnDevices(
+export function runOnDevices(
   fn: AnyFunction,
   args: readonly unknown[],
   inputs: readonly (readonly Reference[])[],
