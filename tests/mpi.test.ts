@@ -133,7 +133,11 @@ describe.skipIf(problem !== null)("on several processes", () => {
   });
 
   it("a process that is killed, or exits, ends the others", async () => {
-    const [killed, ended] = [await runRanks(2, ["killed"]), await runRanks(2, ["ends"])];
+    const killed = await runRanks(2, ["killed"]);
+    const since = Date.now() - Number(/killed at (\d+)/.exec(killed.err)?.[1]);
+    console.log(`milliseconds from the end of a killed process to that of all: ${since}`);
+    expect(since).toBeLessThan(5000 * Number(process.env.TEST_SLOWNESS ?? 1));
+    const ended = await runRanks(2, ["ends"]);
     expect(killed.status).not.toBe(0);
     expect(killed.err).toMatch(/rank 1 .*signal 9/s);
     expect(ended.status).toBe(3);

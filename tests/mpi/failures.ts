@@ -1,4 +1,5 @@
 /** @file Processes that fail in one way or another: what the others do, and what is said. */
+import { writeSync } from "node:fs";
 import { compile, random, type Tensor, zeros } from "../../src/api/index.ts";
 import { mpi } from "../../src/node/mpi/public.ts";
 import { allReduce, mesh, shard } from "../../src/parallel/index.ts";
@@ -34,7 +35,9 @@ export const failures: Readonly<Record<string, () => unknown>> = {
   /** One is killed while the others wait for it. */
   killed: () =>
     sumForever((i) => {
-      if (mpi().rank === 1 && i === 3) process.kill(process.pid, "SIGKILL");
+      if (mpi().rank !== 1 || i !== 3) return;
+      writeSync(2, `killed at ${Date.now()}\n`);
+      process.kill(process.pid, "SIGKILL");
     }),
   /** One ends early, with a status. */
   ends: () =>
