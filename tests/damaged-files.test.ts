@@ -13,6 +13,7 @@ import { readPt2 } from "../src/exchange/pt2/index.ts";
 import { readModel } from "../src/node/index.ts";
 import { entriesOfFile } from "../src/view/read-file.ts";
 import * as write from "./onnx/write.ts";
+import { problemsOf } from "./support/changed-programs.ts";
 import { damaged, KINDS, problemWith } from "./support/damage.ts";
 
 const SOME = 60;
@@ -186,3 +187,9 @@ function zipOf(entries: readonly Entry[]): Uint8Array {
   end.writeUInt32LE(at, 16);
   return Uint8Array.from(Buffer.concat([...parts, ...central, end]));
 }
+
+describe("programs and configs with wrong descriptions", () => {
+  it("are read, or refused with a clear error", () => {
+    expect(problemsOf(Array.from({ length: 30 }, (_, i) => i))).toEqual([]);
+  });
+});

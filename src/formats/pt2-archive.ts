@@ -119,14 +119,20 @@ const whole = (name: string, value: unknown): number => {
   throw badArchive(`${name} has ${JSON.stringify(value)} among its sizes`);
 };
 
+/** Sizes or strides; those of a scalar may be left out. */
+function wholes(name: string, value: unknown): readonly number[] {
+  if (!Array.isArray(value ?? [])) throw badArchive(`${name} has ${JSON.stringify(value)} for its sizes`);
+  return ((value ?? []) as readonly { readonly as_int?: unknown }[]).map((one) => whole(name, one?.as_int));
+}
+
 function weightOf(name: string, entry: WeightEntry, folder: string, entries: ReadonlyMap<string, ZipEntry>): Pt2Weight {
   const { path_name: path, tensor_meta: meta } = entry;
   if (entry.use_pickle === true || typeof path !== "string" || !meta) {
     throw badArchive(`${name} is a pickle, which is not read`, "export the model without objects among its constants");
   }
   const type = torchType(meta.dtype);
-  const shape = (meta.sizes ?? []).map(({ as_int }) => whole(name, as_int));
-  const strides = (meta.strides ?? []).map(({ as_int }) => whole(name, as_int));
+  const shape = wholes(name, meta.sizes);
+  const strides = wholes(name, meta.strides);
   const offset = whole(name, meta.storage_offset?.as_int ?? 0);
   const stored = entries.get(`${folder}${path}`);
   const described = { name, path: `${folder}${path}`, isParam: entry.is_param === true, type, shape };

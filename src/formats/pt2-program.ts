@@ -94,6 +94,10 @@ export function parsePt2(json: unknown): Pt2Program {
   };
 }
 
+/** What a node was recorded with, as far as it is text. */
+const textsOf = (json: Json): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.entries(json).filter((entry): entry is [string, string] => typeof entry[1] === "string"));
+
 function nodeOf(json: Json): Pt2Node {
   if (typeof json.target !== "string") throw badArchive("a node of the program has no target");
   const inputs = listOf(json.inputs, "inputs of a node").map(({ name, arg }) => {
@@ -103,7 +107,7 @@ function nodeOf(json: Json): Pt2Node {
     target: json.target,
     inputs,
     outputs: listOf(json.outputs, "outputs of a node"),
-    metadata: (json.metadata ?? {}) as Json,
+    metadata: textsOf((json.metadata ?? {}) as Json),
   };
 }
 

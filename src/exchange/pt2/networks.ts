@@ -186,15 +186,17 @@ function isStreamed(args: Args): boolean {
 
 function attention(args: Args): Tensor {
   const q = args.t("query");
+  const flat = ["query", "key", "value"].find((name) => args.t(name).rank < 2);
+  if (flat !== undefined) args.fail(`its ${flat} has fewer than two axes`, "rows and features are the last two");
   if (isStreamed(args)) {
     const scale = args.has("scale") ? { scale: args.n("scale") } : {};
     const v = args.t("value");
     // with products in halves, queries and keys that were turned in f32 meet values of a half
     return t.attention(as(q, v.dtype), as(args.t("key"), v.dtype), v, { causal: args.flag("is_causal"), ...scale });
   }
-  const heads = at(q.shape, q.rank - 3);
+  const heads = q.shape.at(-3) ?? 1;
   const wide = (x: Tensor): Tensor => {
-    const own = at(x.shape, x.rank - 3);
+    const own = x.shape.at(-3) ?? 1;
     return args.flag("enable_gqa") && own !== heads ? t.repeat(x, heads / own, x.rank - 3) : x;
   };
   const [k, v] = [wide(args.t("key")), wide(args.t("value"))];
