@@ -74,11 +74,12 @@ describe.runIf(path !== null)("the page", () => {
   async function opened(browser: Browser) {
     const page = await browser.newPage();
     page.setDefaultTimeout(patience(120_000));
-    await page.goto(`${served.url}index.html#run=off&budget=999999999`);
+    await page.goto(`${served.url}index.html#model=cnn&run=off&budget=999999999`);
     await page.waitForSelector("html[data-ready]");
     return page;
   }
 
+  // the smaller model: SwiftShader takes long to compile
   it("offers the GPU where there is one, and trains on it", async () => {
     const browser = await launch(path as string, SWIFTSHADER);
     try {
