@@ -129,12 +129,10 @@ export class ProgramPlans {
       // many budgets, of which the first good plan will do
       return quick ? this.#search.quick(request) : this.#found(request);
     };
-    const chosen = this.#spilledPlans?.within(
-      this.storeAll,
-      budgetBytes,
-      spill?.movesOnly ? null : search,
-      { ...this.#tools, request: { ...this.#tools.request, memory } },
-    );
+    const chosen = this.#spilledPlans?.within(this.storeAll, budgetBytes, spill?.movesOnly ? null : search, {
+      ...this.#tools,
+      request: { ...this.#tools.request, memory },
+    });
     if (spill?.movesOnly) return chosen ?? this.#notRefused(this.#leastSpilled(), memory);
     if (chosen && (!quick || chosen.predictedMs <= NEARLY * this.storeAll.predictedMs)) return chosen;
     // the first good plans for many budgets may all be slower than the plan that has no file
