@@ -26,7 +26,6 @@ export {
 } from "./data-parallel.ts";
 export { type Mesh, type MeshAxes, mesh, type Over, type Spec } from "./mesh.ts";
 export { type Device, onDevice } from "./on-device.ts";
-export { type DeviceModule, type RunDevicesOptions, runDevices } from "./run-devices.ts";
 export { type PipelineModel, type PipelineOptions, type PipelineParams, pipeline } from "./pipeline/pipeline.ts";
 export {
   type PipelineAction,
@@ -35,6 +34,7 @@ export {
   type PipelineShape,
   pipelineSchedule,
 } from "./pipeline/schedule.ts";
+export { type DeviceModule, type RunDevicesOptions, runDevices } from "./run-devices.ts";
 export { type ShardOptions, shard } from "./shard.ts";
 export {
   columnLinear,
