@@ -135,11 +135,12 @@ function isExchanged({ nests: [nest] }: Kernel): boolean {
 
 /** Where each collective of a program is, by its number: the step, and the user's line. */
 export function exchangePlaces(placed: PlacedProgram): readonly string[] {
+  const exchanging = placed.kernels.filter((step) => !isTransfer(step) && callsIn(statementsOf(step, "native")) > 0);
+  if (exchanging.length === 0) return [];
   const places = stepPlaces(placed);
-  return placed.kernels.flatMap((step) => {
-    const calls = isTransfer(step) ? 0 : callsIn(statementsOf(step, "native"));
-    return Array.from({ length: calls }, () => places.get(step) ?? "");
-  });
+  return exchanging.flatMap((step) =>
+    Array.from({ length: callsIn(statementsOf(step, "native")) }, () => places.get(step) ?? ""),
+  );
 }
 
 /** A collective over one device, as a call of any thread; null where there are others. */
