@@ -78,6 +78,12 @@ describe("devices of one process", () => {
     }
   });
 
+  it.each([2, 3])("share out experts, with the values and gradients of one, on %i devices", async (size) => {
+    // of both layers: tokens of a device, the router, and its experts
+    const compared = 2 * ((24 * 8) / size + 8 * 12 + (12 * 3 * 8 * 16) / size);
+    expect(await run(size, "experts")).toEqual(new Array(size).fill({ compared }));
+  });
+
   it("get what they are given, tell, and return by rank", async () => {
     const heard: unknown[] = [];
     const onMessage = (message: unknown, rank: number): void => void heard.push([message, rank]);

@@ -90,6 +90,10 @@ describe.skipIf(problem !== null)("on several processes", () => {
     expect(gpipe).toBeLessThan(alone.arenaBytes);
   });
 
+  it("experts that are shared out have the values and gradients of one process", async () => {
+    expect(foundBy(await runRanks(4, ["experts"])).compared).toBe((24 * 8) / 4 + 8 * 12 + (12 * 3 * 8 * 16) / 4);
+  });
+
   it("bench prints one line, and a deterministic step has the bits of microbatches", async () => {
     const two = foundBy(
       await runRanks(2, ["bench", "mlp", "--mesh", "data=2", "--deterministic", "--steps", "2", "--json"]),

@@ -104,46 +104,104 @@ export interface MixtureLayer {
   rows(tokens: number): number;
 }
 
-interface Sizes {
+export interface Sizes {
   readonly experts: number;
   readonly active: number;
   readonly tile: number;
   readonly capacity: number | undefined;
 }
 
-function requireSizes({ experts, active, tile, capacity }: Sizes): void {
-  requireCounts("mixtureOfExperts", { experts, active, tile });
+function requireSizes(name: string, { experts, active, tile, capacity }: Sizes): void {
+  requireCounts(name, { experts, active, tile });
   if (active > experts) {
-    const message = `mixtureOfExperts: ${active} active of ${experts} experts`;
+    const message = `${name}: ${active} active of ${experts} experts`;
     fail("InvalidArgument", message, "a token uses at most all experts: lower active, or make more experts");
   }
   if (capacity === undefined || (Number.isFinite(capacity) && capacity > 0)) return;
-  fail(
-    "InvalidArgument",
-    `mixtureOfExperts: capacity ${capacity}`,
-    "a capacity is above 0: 1 has room for an even load",
-  );
+  fail("InvalidArgument", `${name}: capacity ${capacity}`, "a capacity is above 0: 1 has room for an even load");
 }
 
 /** Checks parameters by name: a product with other experts would read some of them, or none. */
-function requireParams(params: MixtureParams, shapes: Readonly<Record<string, Shape | null>>): void {
-  for (const [name, shape] of Object.entries(shapes)) {
-    const given = params?.[name as keyof MixtureParams];
+function requireParams(name: string, params: MixtureParams, shapes: Readonly<Record<string, Shape | null>>): void {
+  for (const [key, shape] of Object.entries(shapes)) {
+    const given = params?.[key as keyof MixtureParams];
     if (shape === null ? given === undefined : given && sameShape(given.shape, shape)) continue;
-    const summary = `mixtureOfExperts: the parameter ${name} is ${given ? typeText(given) : "missing"}`;
+    const summary = `${name}: the parameter ${key} is ${given ? typeText(given) : "missing"}`;
     fail("ShapeMismatch", summary, shape ? `give ${shapeText(shape)}, as init does` : "only a gated layer has it");
   }
 }
 
+export function requireTokens(name: string, tokens: number): void {
+  if (Number.isInteger(tokens) && tokens >= 0) return;
+  fail("InvalidArgument", `${name}: rows of ${String(tokens)} tokens`, "tokens are a whole number ≥ 0");
+}
+
 /** Rows of one expert under a capacity: no more than there are tokens. */
-function roomOf(tokens: number, { experts, active, capacity = 0 }: Sizes): number {
+export function roomOf(tokens: number, { experts, active, capacity = 0 }: Sizes): number {
   return Math.min(tokens, Math.ceil((capacity * tokens * active) / experts));
 }
 
 function placesOf(routing: Routing, tokens: number, sizes: Sizes): Places {
   const { experts, active, tile, capacity } = sizes;
   if (capacity === undefined) return exactPlaces(routing, exactRows(tokens, active, experts, tile), tile);
-  return limitedPlaces(routing, experts, roomOf(tokens, sizes));
+  return limitedPlaces(routing.choices, experts, roomOf(tokens, sizes));
+}
+
+/** What a layer of experts is made of, wherever its experts are. */
+export interface Experts {
+  readonly sizes: Sizes;
+  readonly normalize: boolean;
+  init(key: Key): MixtureParams;
+  /** Checks x, and parameters with so many experts. */
+  require(params: MixtureParams, x: Tensor, experts: number): void;
+  /** Experts on rows that are sorted by expert; without `groups` all have equally many. */
+  compute(params: MixtureParams, rows: Tensor, groups: Tensor | null): Tensor;
+}
+
+/** The parts of the layer `name`. */
+export function expertsOf(name: string, features: number, options: MixtureOptions): Experts {
+  requireOptions(name, options, OPTIONS);
+  const { experts, active = 2, hidden = 4 * features, activation = "gelu", gated = false, dtype = "f32" } = options;
+  const sizes: Sizes = { experts, active, tile: options.tile ?? TILE, capacity: options.capacity };
+  requireCounts(name, { features, hidden });
+  requireSizes(name, sizes);
+  const act = ACTIVATIONS[activation];
+  if (!act) {
+    const known = Object.keys(ACTIVATIONS).join(", ");
+    fail("InvalidArgument", `${name}: activation ${JSON.stringify(activation)}`, `choose one of: ${known}`);
+  }
+  const weight = (fanIn: number, fanOut: number): Initializer => options.weight ?? fanInUniform({ fanIn, fanOut });
+  const [inward, outward] = [weight(features, hidden), weight(hidden, features)];
+  return {
+    sizes,
+    normalize: options.normalize ?? active > 1,
+    init: (key) => ({
+      router: weight(features, experts)(partKey(key, 0), [features, experts], dtype),
+      up: inward(partKey(key, 1), [experts, features, hidden], dtype),
+      ...(gated ? { gate: inward(partKey(key, 2), [experts, features, hidden], dtype) } : {}),
+      down: outward(partKey(key, 3), [experts, hidden, features], dtype),
+    }),
+    require(params, x, own) {
+      requireExtent(name, x, -1, ["features", features]);
+      const up = [own, features, hidden];
+      const shapes = { router: [features, experts], up, gate: gated ? up : null, down: [own, hidden, features] };
+      requireParams(name, params, shapes);
+    },
+    compute({ up, gate, down }, rows, groups) {
+      const product = (x: Tensor, w: Tensor): Tensor =>
+        groups ? applyOp(groupedMatmul, [x, w, groups], { tb: false }) : matmul(x, w);
+      const own = at(up.shape, 0);
+      const all = groups ? rows : reshape(rows, [own, at(rows.shape, 0) / own, features]);
+      const inner = act(product(all, up));
+      return reshape(product(gate ? mul(inner, product(all, gate)) : inner, down), rows.shape);
+    },
+  };
+}
+
+/** Results of a token's experts, weighted: from [tokens · active, features], choices of a token one after the other. */
+export function weighted(choices: Tensor, gates: Tensor): Tensor {
+  const parts = reshape(choices, [...gates.shape, at(choices.shape, 1)]);
+  return sum(mul(parts, expandDims(gates, 2)), 1);
 }
 
 /**
@@ -161,61 +219,26 @@ function placesOf(routing: Routing, tokens: number, sizes: Sizes): Places {
  * console.log(y.shape, load.sum().item(), layer.rows(15)); // [3, 5, 8] 30 80
  */
 export function mixtureOfExperts(features: number, options: MixtureOptions): MixtureLayer {
-  requireOptions("mixtureOfExperts", options, OPTIONS);
-  const { experts, active = 2, hidden = 4 * features, activation = "gelu", gated = false, dtype = "f32" } = options;
-  const sizes: Sizes = { experts, active, tile: options.tile ?? TILE, capacity: options.capacity };
-  requireCounts("mixtureOfExperts", { features, hidden });
-  requireSizes(sizes);
-  const act = ACTIVATIONS[activation];
-  if (!act) {
-    const known = Object.keys(ACTIVATIONS).join(", ");
-    fail("InvalidArgument", `mixtureOfExperts: activation ${JSON.stringify(activation)}`, `choose one of: ${known}`);
-  }
-  const normalize = options.normalize ?? active > 1;
-  const weight = (fanIn: number, fanOut: number): Initializer => options.weight ?? fanInUniform({ fanIn, fanOut });
-  const [inward, outward] = [weight(features, hidden), weight(hidden, features)];
-  /** Experts on rows sorted by expert. */
-  const compute = ({ up, gate, down }: MixtureParams, rows: Tensor, groups: Tensor | null): Tensor => {
-    const product = (x: Tensor, w: Tensor): Tensor =>
-      groups ? applyOp(groupedMatmul, [x, w, groups], { tb: false }) : matmul(x, w);
-    const all = groups ? rows : reshape(rows, [experts, at(rows.shape, 0) / experts, features]);
-    const inner = act(product(all, up));
-    return reshape(product(gate ? mul(inner, product(all, gate)) : inner, down), rows.shape);
-  };
+  const name = "mixtureOfExperts";
+  const { sizes, normalize, init, require, compute } = expertsOf(name, features, options);
+  const { experts, active, tile, capacity } = sizes;
   return {
     rows(tokens) {
-      if (!Number.isInteger(tokens) || tokens < 0) {
-        fail("InvalidArgument", `mixtureOfExperts: rows of ${String(tokens)} tokens`, "tokens are a whole number ≥ 0");
-      }
-      return sizes.capacity === undefined
-        ? exactRows(tokens, active, experts, sizes.tile)
-        : experts * roomOf(tokens, sizes);
+      requireTokens(name, tokens);
+      return capacity === undefined ? exactRows(tokens, active, experts, tile) : experts * roomOf(tokens, sizes);
     },
-    init: (key) => ({
-      router: weight(features, experts)(partKey(key, 0), [features, experts], dtype),
-      up: inward(partKey(key, 1), [experts, features, hidden], dtype),
-      ...(gated ? { gate: inward(partKey(key, 2), [experts, features, hidden], dtype) } : {}),
-      down: outward(partKey(key, 3), [experts, hidden, features], dtype),
-    }),
+    init,
     apply: (params, x) => {
-      requireExtent("mixtureOfExperts", x, -1, ["features", features]);
-      const [up, down] = [
-        [experts, features, hidden],
-        [experts, hidden, features],
-      ];
-      requireParams(params, { router: [features, experts], up, gate: gated ? up : null, down });
-      return asPart("mixtureOfExperts", () => {
+      require(params, x, experts);
+      return asPart(name, () => {
         const tokens = reshape(x, [x.elements / features, features]);
-        const count = at(tokens.shape, 0);
         const routing = route(matmul(tokens, params.router), active, normalize);
-        const { slots, pairs, groups, dropped } = placesOf(routing, count, sizes);
+        const { slots, pairs, groups, dropped } = placesOf(routing, at(tokens.shape, 0), sizes);
         const rows = applyOp(permuteRows, [tokens, pairs, slots], { copies: active });
         const made = compute(params, rows, groups);
         const back = applyOp(permuteRows, [made, slots, pairs], { copies: 1 });
-        const parts = reshape(back, [count, active, features]);
-        const y = sum(mul(parts, expandDims(routing.gates, 2)), 1);
-        const { balance, zLoss, load } = routing;
-        return { y: reshape(y, x.shape), balance, zLoss, dropped, load };
+        const { gates, balance, zLoss, load } = routing;
+        return { y: reshape(weighted(back, gates), x.shape), balance, zLoss, dropped, load };
       });
     },
   };

@@ -51,8 +51,13 @@ function largest(probabilities: Tensor, active: number): readonly Tensor[] {
   return choices;
 }
 
-/** Routes [tokens, experts] outputs of a router. */
-export function route(logits: Tensor, active: number, normalize: boolean): Routing {
+/** Routes [tokens, experts] outputs of a router. Losses are of all tokens, where `meanOfAll` is a mean over devices that have equally many. */
+export function route(
+  logits: Tensor,
+  active: number,
+  normalize: boolean,
+  meanOfAll: (x: Tensor) => Tensor = (x) => x,
+): Routing {
   const [tokens, experts] = [at(logits.shape, 0), at(logits.shape, 1)];
   const probabilities = softmax(logits, 1);
   const choices = largest(probabilities, active);
@@ -61,11 +66,12 @@ export function route(logits: Tensor, active: number, normalize: boolean): Routi
     1,
   );
   const load = sum(choices.reduce(logicalOr), 0);
-  const share = mul(cast(load, logits.dtype), 1 / Math.max(1, tokens * active));
+  const share = meanOfAll(mul(cast(load, logits.dtype), 1 / Math.max(1, tokens * active)));
   // without tokens there is nothing to balance
-  const balance = tokens === 0 ? zeros([], logits.dtype) : mul(sum(mul(share, mean(probabilities, 0))), experts);
+  const balance =
+    tokens === 0 ? zeros([], logits.dtype) : mul(sum(mul(share, meanOfAll(mean(probabilities, 0)))), experts);
   const logsum = logsumexp(logits, 1);
-  const zLoss = tokens === 0 ? zeros([], logits.dtype) : mean(mul(logsum, logsum));
+  const zLoss = tokens === 0 ? zeros([], logits.dtype) : meanOfAll(mean(mul(logsum, logsum)));
   const gates = normalize ? div(chosen, sum(chosen, 1, { keepDims: true })) : chosen;
   return { choices, gates, load, balance, zLoss };
 }
@@ -111,28 +117,34 @@ export function exactRows(tokens: number, active: number, experts: number, tile:
   return Math.floor((choices + Math.min(experts, choices) * (tile - 1)) / tile) * tile;
 }
 
-/** All choices have a row: experts take as many tiles as they need. */
-export function exactPlaces({ choices, load }: Routing, rows: number, tile: number): Places {
+type Choices = Pick<Routing, "choices" | "load">;
+
+/** All choices have a row: experts take as many tiles as they need. What is not `present` has none. */
+export function exactPlaces({ choices, load }: Choices, rows: number, tile: number, present?: Tensor): Places {
   const tiles = div(add(load, tile - 1), tile);
   const ends = mul(cumsum(tiles, 0), tile);
   const starts = sub(ends, mul(tiles, tile));
-  const slots = perChoice(
+  const placed = perChoice(
     choices,
     ranks(choices).map((rank) => add(rank, starts)),
   );
+  const slots = present ? where(present, placed, rows) : placed;
   const offsets = concat([zeros([1], "i32"), ends]);
   const groups = groupsOfTiles(offsets, rows / tile, tile);
   return { slots, pairs: inverse(slots, rows), groups, dropped: zeros([], "i32") };
 }
 
-/** Every expert has `capacity` rows; choices beyond them are dropped, last ones first. */
-export function limitedPlaces({ choices }: Routing, experts: number, capacity: number): Places {
-  const rank = perChoice(choices, ranks(choices));
-  const expert = perChoice(
+/** The expert of each choice of each token: i32 [tokens · active]. */
+export const expertOfChoice = (choices: readonly Tensor[]): Tensor =>
+  perChoice(
     choices,
     choices.map(({ shape }) => applyOp(iota, [], { shape, axis: 1 })),
   );
+
+/** Every expert has `capacity` rows; choices beyond them are dropped, last ones first. */
+export function limitedPlaces(choices: readonly Tensor[], experts: number, capacity: number): Places {
+  const rank = perChoice(choices, ranks(choices));
   const rows = experts * capacity;
-  const slots = where(less(rank, capacity), add(mul(expert, capacity), rank), rows);
+  const slots = where(less(rank, capacity), add(mul(expertOfChoice(choices), capacity), rank), rows);
   return { slots, pairs: inverse(slots, rows), groups: null, dropped: sum(greaterEqual(rank, capacity)) };
 }

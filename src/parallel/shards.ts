@@ -14,9 +14,9 @@ import { currentMesh } from "./current.ts";
 import { axesOf, type Over } from "./mesh.ts";
 
 /** Devices that differ along axes alone. */
-export function devicesAlong(over: Over): number {
-  const { mesh } = currentMesh("dataParallel");
-  return axesOf("dataParallel", over, mesh).reduce((n, axis) => n * (mesh.axes[axis] ?? 1), 1);
+export function devicesAlong(over: Over, name = "dataParallel"): number {
+  const { mesh } = currentMesh(name);
+  return axesOf(name, over, mesh).reduce((n, axis) => n * (mesh.axes[axis] ?? 1), 1);
 }
 
 /** Elements of one part. */

@@ -46,7 +46,7 @@ const PART: OptionKinds<PartOptions> = { over: "anything", axis: "a number" };
 export function part(x: Tensor, options: PartOptions): Tensor {
   requireOptions("part", options, PART);
   const { over } = options;
-  const [along, p] = [normalAxis("part", options.axis, x), devicesAlong(over)];
+  const [along, p] = [normalAxis("part", options.axis, x), devicesAlong(over, "part")];
   const extent = at(x.shape, along);
   if (extent % p !== 0) {
     fail("ShapeMismatch", `part: axis ${along} of ${extent} in ${p} parts`, `make it a multiple of ${p}`);
@@ -186,7 +186,7 @@ const HEADS: OptionKinds<ParallelAttentionOptions> = { ...LAYER, heads: "a numbe
 export function parallelAttention(x: Tensor, params: HeadsParams, options: ParallelAttentionOptions): Tensor {
   requireOptions("parallelAttention", options, HEADS);
   const { heads, causal = false, ...rest } = options;
-  const p = devicesAlong(options.over);
+  const p = devicesAlong(options.over, "parallelAttention");
   if (!Number.isInteger(heads / p)) {
     fail("InvalidArgument", `parallelAttention: ${heads} heads on ${p} devices`, `make them a multiple of ${p}`);
   }

@@ -6,6 +6,7 @@ import { nodeHost } from "../../src/node/host.ts";
 import { type Device, onDevice } from "../../src/parallel/index.ts";
 import { wasmTarget } from "../../src/runtime/wasm-target.ts";
 import { collectives } from "../mpi/collectives.ts";
+import { experts } from "../mpi/experts.ts";
 import { failures } from "./failures.ts";
 import { programs } from "./programs.ts";
 import { training } from "./training.ts";
@@ -24,6 +25,7 @@ const targetOf = (threads: number) => {
 
 const PARTS: Readonly<Record<string, (device: Device<Input>) => unknown>> = {
   collectives: (device) => collectives(device, targetOf),
+  experts: (device) => experts(device, targetOf(1), [{}, { capacity: 6 }]),
   ...programs,
   ...training,
   ...failures,

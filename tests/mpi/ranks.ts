@@ -10,6 +10,7 @@ import { nativeTarget } from "../../src/node/native/target.ts";
 import type { Target, TargetAnswer } from "../../src/runtime/device.ts";
 import { wasmTarget } from "../../src/runtime/wasm-target.ts";
 import { collectives } from "./collectives.ts";
+import { experts } from "./experts.ts";
 import { failures } from "./failures.ts";
 import { pipelines } from "./pipelines.ts";
 import { hostCount, trained, training, zero } from "./training.ts";
@@ -31,6 +32,7 @@ function madeTarget(target: TargetAnswer): Target {
 const PARTS: Readonly<Record<string, () => unknown>> = {
   collectives: () => collectives(mpi(), (threads) => madeTarget(nativeTarget({ threads }))),
   wasmCollectives: () => collectives(mpi(), (threads) => wasmTarget(undefined, { ...nodeHost, threads, shareFrom: 0 })),
+  experts: () => experts(mpi(), madeTarget(nativeTarget()), [{}]),
   training,
   zero,
   pipelines,
