@@ -1,5 +1,5 @@
 /** @file `tidemark scale`: what it finds, and what it refuses. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -43,6 +43,26 @@ describe("scale", () => {
     expect((await tidemark("scale", config, "--memory", "1GB")).err).toContain(
       "no way of sharing it among these devices fits",
     );
+  });
+
+  it("writes a page of the devices side by side, whose terms add up", async () => {
+    const page = join(folder, "devices.html");
+    const mesh = ["--mesh", "data=2,tensor=2,pipeline=4", "--batch", "16"];
+    const { code, err, out } = await tidemark("scale", config, ...mesh, "--html", page, "--json");
+    expect([code, err]).toEqual([0, `${page}: open it in a browser\n`]);
+    const { roles } = JSON.parse(out) as { roles: { bytes: number }[] };
+    const most = Math.max(...roles.map(({ bytes }) => bytes));
+    const html = readFileSync(page, "utf8");
+    for (const role of ["first stage", "middle stage", "last stage"]) expect(html).toContain(`<b>${role}</b>`);
+    const bars = [...html.matchAll(/<div class="bar">.*?<\/div>/g)].map(([bar]) =>
+      [...bar.matchAll(/height:([\d.]+)%/g)].reduce((sum, [, height]) => sum + Number(height), 0),
+    );
+    expect(bars).toHaveLength(3);
+    roles.forEach(({ bytes }, i) => {
+      expect(bars[i]).toBeCloseTo((100 * bytes) / most / 1.04, 1);
+    });
+    const missing = join(folder, "nowhere", "devices.html");
+    expect((await tidemark("scale", config, ...mesh, "--html", missing)).err).toContain(`cannot write ${missing}`);
   });
 
   it("has the fields of programs in its JSON, and only ways that no faster one is smaller than", async () => {

@@ -8,11 +8,13 @@ import { byteLength } from "../ir/type.ts";
 import { table } from "../plan/table.ts";
 import { chooseTarget } from "../runtime/choose-target.ts";
 import { flatten } from "../trace/tree.ts";
+import type { DeviceColumn, DevicesData } from "../view/devices-page.ts";
 import { type Arguments, type Io, integerOption, sizeOf, usageError, writeJson } from "./command.ts";
 import { type FitSource, fitSource } from "./fit-source.ts";
 import type { Loaded } from "./load.ts";
 import { sizesOf } from "./model-program.ts";
 import { devicesAsked, meshOf, ratesOf } from "./scale-options.ts";
+import { writePage } from "./scale-page.ts";
 import { type PlannedStep, plannedStep, type StepParts } from "./scale-step.ts";
 import { argumentsOf } from "./target-settings.ts";
 
@@ -96,6 +98,8 @@ export async function scaleProgram(args: Arguments, io: Io): Promise<void> {
   }
   const parameters = flatten(parts.params, "params").leaves;
   const total = parameters.reduce((sum, { elements }) => sum + elements, 0);
+  const page = args.value("html");
+  if (page !== undefined) writePage(page, pageData(parts.name, { total, devices, memoryBytes }, fitting), io);
   if (!args.has("json")) {
     io.out(reportText(parts.name, { total, devices, memoryBytes }, fitting));
     return;
@@ -114,6 +118,24 @@ interface Shown {
   readonly total: number;
   readonly devices: number;
   readonly memoryBytes: number | null;
+}
+
+/** All devices have one program; beside it, the step with other stages of ZeRO. */
+function pageData(name: string, { total, devices, memoryBytes }: Shown, all: readonly PlannedStep[]): DevicesData {
+  const [best] = all as readonly [PlannedStep, ...PlannedStep[]];
+  const columnOf = (title: string, { perDeviceBytes: terms, bytes }: PlannedStep, notes: readonly string[]) =>
+    ({ name: title, notes, terms, bytes }) satisfies DeviceColumn;
+  const lines = [
+    `${total.toLocaleString("en")} parameters, ${formOf(devices, best)}, planned by this library: ${best.strategy}`,
+    `a step: ${(best.totalMs / 1e3).toPrecision(3)} s, by arithmetic`,
+  ];
+  return {
+    ...{ title: `${name} on ${devices} ${devices === 1 ? "device" : "devices"}`, lines, memoryBytes },
+    devices: [columnOf("each device", best, ["all have one program"])],
+    ways: all.map((one) =>
+      columnOf(formOf(devices, one), one, [`${(one.totalMs / 1e3).toPrecision(3)} s a step`, one.strategy]),
+    ),
+  };
 }
 
 function reportText(name: string, { total, devices, memoryBytes }: Shown, all: readonly PlannedStep[]): string {

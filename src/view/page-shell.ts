@@ -6,11 +6,11 @@
 export interface Shell {
   readonly title: string;
   /** What is shown where scripts are off. */
-  readonly noscript: string;
-  /** As `scriptText` gives it. */
-  readonly script: string;
+  readonly noscript?: string;
+  /** As `scriptText` gives it; without one the page is what its blocks are. */
+  readonly script?: string;
   /** SHA-256 of `script` in base 64. */
-  readonly digest: string;
+  readonly digest?: string;
   /** Directives of the policy beyond those that every page has. */
   readonly policy: readonly string[];
   /** Where else scripts may come from; default: nowhere. */
@@ -33,7 +33,9 @@ export function escaped(text: string): string {
 export function shellHtml({ title, noscript, script, digest, policy, scriptSource, blocks = "" }: Shell): string {
   const directives = [
     "default-src 'none'",
-    `script-src ${scriptSource === undefined ? "" : `${scriptSource} `}'sha256-${digest}'`,
+    ...(script === undefined
+      ? []
+      : [`script-src ${scriptSource === undefined ? "" : `${scriptSource} `}'sha256-${digest}'`]),
     "style-src 'unsafe-inline'",
     "img-src data: blob:",
     ...policy,
@@ -50,9 +52,7 @@ export function shellHtml({ title, noscript, script, digest, policy, scriptSourc
 <title>${escaped(title)}</title>
 </head>
 <body>
-<noscript>${noscript}</noscript>
-${blocks}<script>${script}</script>
-</body>
+${noscript === undefined ? "" : `<noscript>${noscript}</noscript>\n`}${blocks}${script === undefined ? "" : `<script>${script}</script>\n`}</body>
 </html>
 `;
 }

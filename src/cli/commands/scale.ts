@@ -10,6 +10,7 @@ import { RECIPES, type RecipeName, type ZeroStage } from "../../fit/scale/states
 import { RATES } from "../../fit/scale/time.ts";
 import { type Transformer, transformerOf } from "../../fit/scale/transformer.ts";
 import { table } from "../../plan/table.ts";
+import type { DeviceColumn, DevicesData } from "../../view/devices-page.ts";
 import {
   type Arguments,
   type Command,
@@ -23,6 +24,7 @@ import {
 import { jsonOf } from "../fit-source.ts";
 import { SIZE_OPTION, sizesOf } from "../model-program.ts";
 import { AXES, type Axis, devicesAsked, meshOf, ratesOf } from "../scale-options.ts";
+import { writePage } from "../scale-page.ts";
 import { scaleProgram } from "../scale-program.ts";
 
 /** What the options fix; the rest is chosen. */
@@ -116,9 +118,49 @@ function leastBytes(all: readonly Found[]): readonly Found[] {
 /** Alternatives that are printed. */
 const OTHERS = 4;
 
+/** Those that are drawn. */
+const WAYS = 12;
+
 /** Where a device has the most, how much of it is for what. */
 const mostLoaded = ({ memory }: Found): DeviceMemory =>
   memory.reduce((most, device) => (device.bytes > most.bytes ? device : most));
+
+const formOf = ({ layout }: Found): string => `${meshText(layout)}, ${howText(layout)}`;
+
+/** What is there at the peak: either a block or the loss is at work. */
+function termsAtPeak({ terms, peakAt }: DeviceMemory): Readonly<Record<string, number>> {
+  const { block, logits, ...always } = terms;
+  return peakAt === "block" ? { ...always, block } : { ...always, logits };
+}
+
+/** Devices of each role, and the ways that no faster one is smaller than. */
+function pageData(name: string, model: Transformer, all: readonly Found[], memoryBytes: number | null): DevicesData {
+  const [best] = all as readonly [Found, ...Found[]];
+  const { layout, memory } = best;
+  const ofStage = devicesOf(layout) / layout.pipeline;
+  const devices = memory.map((device): DeviceColumn => {
+    const { role, bytes, peakAt } = device;
+    const stages = role.name === "middle" ? layout.pipeline - 2 : 1;
+    const notes = [`${role.layers} layers`, `${ofStage * stages} devices`, `peak at the ${peakAt}`];
+    return {
+      name: role.name === "only" ? "each device" : `${role.name} stage`,
+      notes,
+      terms: termsAtPeak(device),
+      bytes,
+    };
+  });
+  const ways = leastBytes(all)
+    .slice(0, WAYS)
+    .map((one): DeviceColumn => {
+      const notes = [howText(one.layout), `${(one.time.totalMs / 1e3).toFixed(2)} s a step`];
+      return { name: meshText(one.layout), notes, terms: termsAtPeak(mostLoaded(one)), bytes: one.bytes };
+    });
+  const lines = [
+    `${model.parameters.total.toLocaleString("en")} parameters, ${layout.tokens} tokens, ${formOf(best)}`,
+    `a step: ${(best.time.totalMs / 1e3).toFixed(2)} s, by arithmetic`,
+  ];
+  return { title: `${name} on ${devicesOf(layout)} devices`, lines, memoryBytes, devices, ways };
+}
 
 interface Shown {
   readonly planned: PlannedBlock | null;
@@ -139,11 +181,12 @@ async function run(args: Arguments, io: Io): Promise<void> {
     );
   }
   const planned = args.has("plan") ? plannedBlock(model, best.layout) : null;
+  const page = args.value("html");
+  if (page !== undefined) writePage(page, pageData(basename(path), model, all, memoryBytes), io);
   if (!args.has("json")) {
     io.out(reportText(basename(path), model, all, { planned, memoryBytes }));
     return;
   }
-  const formOf = ({ layout }: Found): string => `${meshText(layout)}, ${howText(layout)}`;
   const asJson = ({ layout, bytes, time, memory }: Found) => ({
     ...{ layout, devices: devicesOf(layout), bytes, time },
     roles: memory.map(({ role, terms, bytes: own, peakAt }) => ({ ...role, terms, bytes: own, peakAt })),
@@ -190,6 +233,7 @@ export const scale: Command = {
     link: { value: "N", help: `bytes a second along tensor; default: ${RATES.linkBytes}` },
     network: { value: "N", help: `bytes a second along the other axes; default: ${RATES.networkBytes}` },
     plan: { help: "plan a block of one device with this library too" },
+    html: { value: "FILE", help: "write a page of the devices side by side" },
     json: { help: "print one line of JSON" },
   },
   run,

@@ -1,8 +1,9 @@
 /** @file How the page looks: one column on a phone, two from 1000 pixels on, light and dark by the same variables. */
 
-const LIGHT =
+/** Colours by name. */
+export const LIGHT =
   "--bg:#f4f6f8;--card:#fff;--text:#1b2430;--quiet:#5a6675;--line:#d5dae1;--accent:#0b5cad;--mark:#e3edf8;--bad:#b3261e";
-const DARK =
+export const DARK =
   "--bg:#0e1116;--card:#14181f;--text:#e6e9ef;--quiet:#9aa4b2;--line:#343c49;--accent:#7db7ff;--mark:#22334a;--bad:#ff8a65";
 
 export const STYLE = `
