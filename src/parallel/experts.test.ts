@@ -1,16 +1,18 @@
 /** @file Experts shared out over devices: values, losses and gradients of one device with all experts and all tokens. */
 import { describe, expect, it } from "vitest";
 import { leavesOf, onDevices, trainedOnDevices } from "../../tests/support/devices.ts";
-import { arange, concat, ones, random, type Tensor, valueAndGrad, zeros } from "../api/index.ts";
+import { arange, concat, grad, ones, random, type Tensor, valueAndGrad, zeros } from "../api/index.ts";
 import { evaluate } from "../ir/evaluate.ts";
 import type { Reference } from "../ir/op.ts";
 import { type MixtureOptions, type MixtureParams, mixtureOfExperts } from "../nn/mixture.ts";
 import { adam } from "../optim/index.ts";
 import { type AnyFunction, traceFunction } from "../trace/function.ts";
+import { chooseForm } from "./choose.ts";
 import { allReduce } from "./collectives.ts";
 import { dataParallel } from "./data-parallel.ts";
 import { parallelExperts } from "./experts.ts";
 import { mesh } from "./mesh.ts";
+import { shard } from "./shard.ts";
 
 const E = { over: "e" };
 const [TOKENS, WIDTH] = [12, 6];
@@ -183,6 +185,23 @@ describe("experts shared out over devices", () => {
     const rows = (devices: number) =>
       parallelExperts(WIDTH, { experts: 8, active: 2, tile: 1, ...E }).rows(16, devices);
     expect([1, 2, 4, 8].map(rows)).toEqual([32, 64, 128, 128]);
+  });
+
+  it("take less of each of more devices with a capacity, and without one at most twice as much", () => {
+    const arena = (p: number, capacity: object) => {
+      const options = { experts: 8, active: 2, hidden: 256, ...capacity };
+      const layer = parallelExperts(64, { ...options, ...E });
+      const args = [ownParams(layer.init(7), 0, p), zeros([128, 64])];
+      const lossOf = (w: MixtureParams, x: Tensor) => allReduce(layer.apply(w, x).y.square().sum(), E);
+      const step = (w: MixtureParams, x: Tensor) => grad((v: MixtureParams) => lossOf(v, x))(w);
+      const spec = { router: [], up: "e", down: "e" };
+      const sharded = shard(step, { mesh: mesh({ e: p }), in: [spec, "e"], out: spec });
+      return chooseForm([{ name: `${p} devices`, step: sharded, args }], { network: 1e10 }).arenaBytes;
+    };
+    const limited = [1, 2, 4, 8].map((p) => arena(p, { capacity: 1.25 }));
+    expect(limited).toEqual([...new Set(limited)].sort((a, b) => b - a));
+    const one = arena(1, {});
+    for (const p of [2, 4, 8]) expect(arena(p, {}) / one).toBeLessThan(2);
   });
 
   it("take a device's own part of parameters that all have", () => {
