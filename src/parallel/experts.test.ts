@@ -1,7 +1,7 @@
 /** @file Experts shared out over devices: values, losses and gradients of one device with all experts and all tokens. */
 import { describe, expect, it } from "vitest";
 import { leavesOf, onDevices, trainedOnDevices } from "../../tests/support/devices.ts";
-import { arange, concat, grad, ones, random, type Tensor, valueAndGrad, zeros } from "../api/index.ts";
+import { arange, concat, full, grad, ones, random, type Tensor, valueAndGrad, zeros } from "../api/index.ts";
 import { evaluate } from "../ir/evaluate.ts";
 import type { Reference } from "../ir/op.ts";
 import { type MixtureOptions, type MixtureParams, mixtureOfExperts } from "../nn/mixture.ts";
@@ -121,6 +121,20 @@ describe("experts shared out over devices", () => {
     const all = { experts: 4, active: 2, ...f64 };
     compare(2, all, mixtureOfExperts(WIDTH, all).init(7), zeros([0, WIDTH], "f64"));
     expect(parallelExperts(WIDTH, { ...all, ...E }).rows(0, 2)).toBe(0);
+  });
+
+  it.each([{}, { capacity: 2 }])("keep a token that is NaN to itself, %o", (capacity) => {
+    const all = { experts: 4, active: 2, ...capacity, ...f64 };
+    const layer = parallelExperts(WIDTH, { ...all, ...E });
+    const params = layer.init(7);
+    const x = concat([full([1, WIDTH], Number.NaN, "f64"), tokens.slice([[1, TOKENS]])]);
+    const given = { mesh: mesh({ e: 2 }), in: [{ router: [], up: "e", down: "e" }, "e"], out: "e" };
+    const fn = (p: MixtureParams, t: Tensor) => layer.apply(p, t).y;
+    const argsOf = (rank: number) => [ownParams(params, rank, 2), rowsOf(x, rank, 2)];
+    const y = joined(onDevices(fn as never, given, argsOf).results, 0);
+    const [alone = []] = evaluated((t: Tensor) => mixtureOfExperts(WIDTH, all).apply(params, t).y, [x]);
+    expect(y).toEqual([...alone]);
+    expect(y.map(Number.isNaN)).toEqual(y.map((_, i) => i < WIDTH));
   });
 
   it("drop choices beyond the capacity of a device's tokens", () => {
