@@ -35,7 +35,7 @@ const { Tensor, tensor, TidemarkError } = tidemark;
 type TensorValue = InstanceType<typeof Tensor>;
 
 const isNested = (value: unknown): boolean =>
-  typeof value === "number" || (Array.isArray(value) && value.every(isNested));
+  typeof value === "number" || typeof value === "boolean" || (Array.isArray(value) && value.every(isNested));
 
 /** Arguments with tensors in the places of numbers that are taken as such. */
 function asTensors(args: readonly unknown[], { params }: FactRequest): readonly unknown[] {

@@ -99,14 +99,14 @@ function recordMethod([name = "", ...rest]: readonly string[], recorder: AnyFunc
   return () => void Object.defineProperty(methods, name, method);
 }
 
-/** Runs an example; null where it needs what is not there: files, other processes, time. */
+/** Runs an example; null where it needs what is not there: files, other processes, time, or what it says that it throws for. */
 export function callsOf(
   module: string,
   path: readonly string[],
   example: string,
 ): ReadonlyMap<Call["of"], Call> | null {
   const original = exportOf(module, path);
-  if (typeof original !== "function" || /\bawait\b|\bclass\b/.test(example)) return null;
+  if (typeof original !== "function" || /\bawait\b|\bclass\b|\/\/ run, throws/.test(example)) return null;
   const imported = [...example.matchAll(/from "([^"]+)"/g)].map(([, id = ""]) => id);
   if (imported.some((id) => !(id in MODULES))) return null;
   const calls = new Map<Call["of"], Call>();

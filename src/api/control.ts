@@ -352,6 +352,10 @@ function truth(name: string, made: unknown): Tensor {
  * A loop of as many iterations as a test of the state asks for. `fn` gets the state and the iteration's number. Derivatives
  * of any order are exact, also without a bound on the number of iterations: states that are not kept are recomputed.
  *
+ * @throws InvalidArgument for a test or body that is no function, a test that gives no bool scalar, and options
+ * that are none; InvalidTree, ShapeMismatch or DtypeMismatch where the body returns another structure or other
+ * types than the state has
+ *
  * @example
  * import { tensor, whileLoop } from "tidemark";
  *

@@ -49,6 +49,9 @@ export function loadBytes(file: Uint8Array): Record<string, FileBytes> {
 /**
  * A safetensors file of tensors that are given as bytes.
  *
+ * @throws InvalidArgument for bytes that are not as many as type and shape say, and for options that are none;
+ * InvalidTree for a name that the format keeps for itself; InvalidFile for a type that the format does not have
+ *
  * @example
  * import { fileInfo, loadBytes, save, saveBytes, tensor } from "tidemark";
  *

@@ -11,6 +11,10 @@ import { beta, gamma, poisson, truncatedNormal } from "./rejection.ts";
  * Random numbers from keys. Draws have no derivatives: integers have none, and parameters of `gamma`, `beta`, `categorical` … count as
  * constants. Numbers that are scaled or shifted by tensors are differentiated like any product or sum.
  *
+ * @throws InvalidArgument for seeds, shapes, bounds and options that are none; ShapeMismatch for what is no key,
+ * and for parameters that do not fit the shape; DtypeMismatch for parameters that are no floats, or of several
+ * types
+ *
  * @example
  * import { random } from "tidemark";
  *

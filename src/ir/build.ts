@@ -40,6 +40,8 @@ function reboundTo(graph: Graph, inputs: readonly Value[]): Graph | null {
 /**
  * Builds a graph node by node.
  *
+ * @throws ShapeMismatch for more elements than a tensor may have, and whatever an operation says of operands that do not fit it
+ *
  * @example
  * import { allOps } from "tidemark";
  * import { Build, tensorType } from "tidemark/ir";

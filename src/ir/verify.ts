@@ -118,6 +118,8 @@ export function violationText(graph: Graph, found: readonly Violation[]): string
 /**
  * Throws `InvalidGraph` with every violation.
  *
+ * @throws InvalidGraph where a rule is violated, with all violations
+ *
  * @example
  * import { allOps } from "tidemark";
  * import { parse, verify } from "tidemark/ir";

@@ -160,6 +160,8 @@ export function topological(nodes: readonly Node[]): readonly Node[] {
 /**
  * A new graph built from an old one, node by node: every node is kept, or its results are replaced.
  *
+ * @throws By `build` what Build throws; an internal error for a replacement of another type
+ *
  * @example
  * import { allOps } from "tidemark";
  * import { parse, Rewrite, sameGraph } from "tidemark/ir";
@@ -233,6 +235,9 @@ function withRegions(node: Node, visitor: (graph: Graph) => Visit): Node {
 
 /**
  * Rewrites a graph and, before each node, its regions. `visitor` is asked once a graph: it may keep state in it.
+ *
+ * @throws What Build throws for nodes that the visitor appends, ShapeMismatch among others; an internal error for
+ * a replacement of another type
  *
  * @example
  * import { allOps } from "tidemark";

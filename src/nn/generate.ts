@@ -319,6 +319,10 @@ function requireVocabulary(prompt: readonly number[], vocabulary: number): void 
 /**
  * Generates texts of a language model.
  *
+ * @throws InvalidArgument for a model without `initCache` or `extend`, and for options that are none. What it
+ * returns throws InvalidArgument for prompts and options that do not fit, ShapeMismatch where `extend` returns
+ * scores of another shape, PlanInfeasible where no plan fits `memory`, and Aborted where `prepare` was aborted
+ *
  * @example
  * import { tensor, type Tensor } from "tidemark";
  * import { generator } from "tidemark/nn";

@@ -17,6 +17,9 @@ import { orthogonal } from "./orthogonal.ts";
 /**
  * Initial values for parameters. Layers take them as options; on their own they are called with a key and a shape.
  *
+ * @throws InvalidArgument for keys and shapes that are none; ShapeMismatch for a shape without fans or, for
+ * `orthogonal`, one that is no matrix
+ *
  * @example
  * import { initializers, linear } from "tidemark/nn";
  *

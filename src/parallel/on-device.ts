@@ -30,6 +30,9 @@ const EXAMPLE = "onDevice(({ rank, size }) => …), in a module that runDevices(
  * run together with those of the other devices, which have to run the same ones in the same order. The result, which may be a promise of plain
  * data, is this device's part of the result of `runDevices`. In Node, import `tidemark/node` in the module.
  *
+ * @throws TargetUnsupported in a thread that runDevices did not start; InvalidArgument for what is no function,
+ * and for a second call in one module
+ *
  * @example
  * // run, throws TargetUnsupported
  * // it is for a module that runDevices starts

@@ -116,6 +116,10 @@ let lastRun = 0;
  * that throws or is gone ends all. A page has to be isolated from other origins; where a bundler is to see the worker, give a
  * function, `() => new Worker(new URL("./device.ts", import.meta.url), { type: "module" })`. In Node, import `tidemark/node`.
  *
+ * @throws Rejects with InvalidArgument for a module or options that are none, and input that cannot be copied;
+ * TargetUnsupported where threads or shared memory are missing; DeviceFailed where a device threw or is gone;
+ * Aborted
+ *
  * @example
  * // run, throws DeviceFailed
  * // there is no device.js here

@@ -57,6 +57,9 @@ interface Transit {
 /**
  * The program with values moved to the host and back. Renamings of a value move with it.
  *
+ * @throws InvalidArgument for a value whose storage is needed for the whole run, or that is never unused for a
+ * step
+ *
  * @example
  * import { compile, grad, type Tensor, zeros } from "tidemark";
  * import { memorySpace, movableValues, moveValues } from "tidemark/plan";

@@ -30,6 +30,9 @@ export interface PlanOptions {
 /**
  * Plans a program's memory, or throws `PlanInfeasible` when the arena would exceed the budget.
  *
+ * @throws PlanInfeasible where the arena would exceed the budget; an internal error for a program that is not well
+ * formed
+ *
  * @example
  * import { compile, grad, type Tensor, zeros } from "tidemark";
  * import { planProgram, validate } from "tidemark/plan";
@@ -75,6 +78,8 @@ export function planLowArea(program: Program, lowest: Plan): Plan {
 
 /**
  * The plan under a budget; throws `PlanInfeasible` when the arena exceeds it, or a space or a buffer its limit.
+ *
+ * @throws PlanInfeasible where the arena exceeds the budget, or a space or a buffer its limit
  *
  * @example
  * import { compile, grad, type Tensor, zeros } from "tidemark";

@@ -134,6 +134,8 @@ export function needsSlot(program: Program, param: Value): boolean {
 /**
  * Checks that a program is well formed: single assignment, definitions before uses, sizes of shared storage equal.
  *
+ * @throws An internal error with the first rule that is broken: a value is read before it is written, for instance
+ *
  * @example
  * import { compile, grad, type Tensor, zeros } from "tidemark";
  * import { checkProgram } from "tidemark/plan";

@@ -75,6 +75,9 @@ export interface PoolBlock {
 /**
  * One range of memory that blocks of any size are taken from.
  *
+ * @throws InvalidArgument for options that are none. Its methods throw PoolExhausted where an allocation would
+ * exceed the limit, and InvalidArgument for blocks that are not in use and for sizes that are none
+ *
  * @example
  * import { Pool } from "tidemark/tape";
  *

@@ -21,6 +21,9 @@ export interface OperationMemory {
 /**
  * The memory of operations that run outside of `compile` and `tape`.
  *
+ * @throws InvalidArgument, by `limit` and `record`, for what is no size and no number of allocations. An operation
+ * that exceeds the limit throws PoolExhausted
+ *
  * @example
  * import { ones } from "tidemark";
  * import { operationMemory } from "tidemark/tape";

@@ -150,6 +150,8 @@ function moveOut(engine: KeptEngine, donated: ReadonlySet<TensorStorage>): void 
  * Gives back what is kept between tapes: their memory, which otherwise stays as large as it once had to be, and compiled programs. Not while a
  * tape runs.
  *
+ * @throws SideEffect while a tape runs
+ *
  * @example
  * import { tensor } from "tidemark";
  * import { releaseTapes, tape } from "tidemark/tape";

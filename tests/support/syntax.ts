@@ -91,3 +91,8 @@ export function lastName(node: unknown): string | null {
   if (node.type === "Identifier") return node.name as string;
   return node.type === "MemberExpression" ? lastName(node.property) : null;
 }
+
+/** Whether a node is part of types alone, which are erased. */
+export function isTypeNode({ type }: Ast): boolean {
+  return /^TS/.test(type) && !/^TS(AsExpression|SatisfiesExpression|NonNullExpression|ParameterProperty)$/.test(type);
+}

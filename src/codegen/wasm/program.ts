@@ -85,6 +85,9 @@ function sharingOf(module: ModuleBuilder, options: ProgramEmitOptions): Sharing 
 /**
  * For several threads the memory is shared, and the arena comes after the words of the team.
  *
+ * @throws TargetUnsupported for code that is larger than engines take, and, without `inParts`, for steps that copy to another
+ * memory
+ *
  * @example
  * import { emitProgram } from "tidemark/wasm";
  *

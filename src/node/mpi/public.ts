@@ -8,6 +8,9 @@ export type Processes = Launched;
 /**
  * Which process this is, and of how many; one where it was started alone. From then on a process that fails ends all of them.
  *
+ * @throws In a process that `mpirun` started: TargetUnsupported where MPI is missing or does not start,
+ * and in worker threads
+ *
  * @example
  * import { mpi } from "tidemark/node";
  *

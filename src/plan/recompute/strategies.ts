@@ -202,6 +202,8 @@ export function graphStrategy(name: string, all: readonly Strategy[] = PLAIN_STR
 /**
  * Plans `problem` within `budget` bytes by a strategy, or by the strategy of that name.
  *
+ * @throws InvalidArgument for a name that is no strategy for graphs, and for "optimal" without a solver
+ *
  * @example
  * import { planRecompute, readGraph } from "tidemark/plan";
  *
