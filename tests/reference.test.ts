@@ -90,6 +90,14 @@ function computedFacts(all: readonly PublicExport[]): (each: PublicExport) => Fa
 /** What follows a tag of a comment, to the next one. */
 const said = ({ comment }: PublicExport, tag: string): string => comment.split(tag)[1]?.split(/^@/m)[0]?.trim() ?? "";
 
+/** Entry points about programs and plans, which are no functions of tensors. */
+const WITHOUT_TENSORS: ReadonlySet<string> = new Set([
+  "tidemark/ir",
+  "tidemark/plan",
+  "tidemark/remat",
+  "tidemark/wasm",
+]);
+
 /** Functions that lead to errors by name alone, and why they throw none. */
 const NEVER: Readonly<Record<string, string>> = {
   exactPlanner: "takes a solver, and gives its strategy by itself, not by a name",
@@ -168,6 +176,7 @@ describe("the reference", () => {
       'export function direct(x: "Odd" | Odd) { throw fail("Odd", x); }',
       "export const through = () => inner.other();",
       "export const named = () => other;",
+      'export const late = async () => (await import("./b.ts")).other();',
       'export function plain(x: Odd, kind: "Odd"): Odd { return x; }',
     ].join("\n");
     const b = 'export type Odd = "Odd";\nexport { far as other };\nfunction far() { return new Failure("Even"); }';
@@ -179,7 +188,13 @@ describe("the reference", () => {
       new Set(["Odd", "Even"]),
     );
     const of = (name: string): readonly string[] => [...found.of("a.ts", name).keys()];
-    expect(["direct", "through", "named", "plain"].map(of)).toEqual([["Odd"], ["Even"], ["Even"], []]);
+    expect(["direct", "through", "named", "late", "plain"].map(of)).toEqual([
+      ["Odd"],
+      ["Even"],
+      ["Even"],
+      ["Even"],
+      [],
+    ]);
     expect(found.of("a.ts", "through").get("Even")).toEqual(["through", "other", "far"]);
   });
 
@@ -198,5 +213,12 @@ describe("the reference", () => {
       return unknown.length > 0 ? [`${place(each)}: ${unknown.join()}`] : [];
     });
     expect(wrong).toEqual([]);
+  });
+
+  it("says of every function of tensors what memory it takes", () => {
+    const ofTensors = (each: PublicExport): boolean =>
+      isFunction(each) && !WITHOUT_TENSORS.has(each.entry) && /\b(Tensor|TensorLike)\b/.test(each.declaration);
+    const silent = all.filter((each) => ofTensors(each) && said(each, "@memory") === "" && !facts(each)?.memory);
+    expect(silent.map(place)).toEqual([]);
   });
 });

@@ -86,6 +86,8 @@ function scaled(fn: AnyFunction, args: readonly unknown[], scale: number | Tenso
  * stay f32. Products add up in f32; gradients of f32 weights are not rounded to the narrow type. What follows a product (a bias, an
  * activation) has its type, the sum with an f32 tensor of the same size is f32. Give it the loss or the whole training step.
  *
+ * @memory What matrix products and convolutions read is kept in the narrow type, with two bytes for an element.
+ *
  * @example
  * import { autocast, compile, ones, type Tensor, valueAndGrad } from "tidemark";
  *

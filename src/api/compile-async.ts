@@ -62,6 +62,8 @@ const ASYNC_OPTIONS: OptionKinds<Omit<CompileAsyncOptions, keyof CompileOptions>
  * @throws PlanInfeasible where no plan fits `memory`; InvalidArgument for options and arguments that are
  * none; Aborted by its `signal`
  *
+ * @memory That of `compile`. The worker that plans has memory of its own.
+ *
  * @example
  * ```ts
  * import { compileAsync, spec, tensor } from "tidemark";

@@ -179,6 +179,8 @@ function infoOf(maker: Maker, { flat, entry: { figures, details, request } }: Ca
  * With dimensions that have names and extents, and are padded to them (`shapes`, `pad`): the function gets the lengths before padding
  * as its last argument, one scalar for each name.
  *
+ * @memory That of a program for padded extents.
+ *
  * @example
  * ```ts
  * import { compile, tensor, type Tensor } from "tidemark";

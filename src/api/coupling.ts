@@ -67,6 +67,8 @@ export type CouplingParams<F extends Tree, G extends Tree> = readonly [F, G];
  * The reversible block y₁ = x₁ + f(x₂), y₂ = x₂ + g(y₁) over pairs; f and g return trees like what they are given. Its
  * parameters are the pair of those of f and g.
  *
+ * @memory Its derivative keeps the result and the parameters: the arguments are computed from them.
+ *
  * @example
  * import { additiveCoupling, type Tensor, tensor } from "tidemark";
  *

@@ -22,6 +22,8 @@ function madeIn<T extends DType>(name: string, type: TypeOption<T> | undefined, 
 /**
  * A tensor of one value throughout; f32, or bool for a boolean, where no type is given.
  *
+ * @memory It depends on no tensor: nothing is kept for derivatives.
+ *
  * @example
  * import { full } from "tidemark";
  *
@@ -36,6 +38,8 @@ export function full(shape: Shape, value: number | boolean, type?: TypeOption): 
 /**
  * Zeros.
  *
+ * @memory It depends on no tensor: nothing is kept for derivatives.
+ *
  * @example
  * import { zeros } from "tidemark";
  *
@@ -49,6 +53,8 @@ export function zeros(shape: Shape, type?: TypeOption): Tensor {
 
 /**
  * Ones.
+ *
+ * @memory It depends on no tensor: nothing is kept for derivatives.
  *
  * @example
  * import { ones } from "tidemark";
@@ -90,6 +96,8 @@ export function onesLike(x: Tensor): Tensor {
  * A tensor of a type and without elements, to plan with: it costs no memory whatever its shape is. Reading it, or running
  * anything on it, is an error.
  *
+ * @memory None: it has no elements.
+ *
  * @example
  * import { plan, spec } from "tidemark";
  *
@@ -103,6 +111,8 @@ export function spec(shape: Shape, type?: TypeOption): Tensor {
 
 /**
  * Whole numbers from 0 (or start) up to, not including, stop, by step; i32 where no type is given.
+ *
+ * @memory It depends on no tensor: nothing is kept for derivatives.
  *
  * @example
  * import { arange } from "tidemark";
@@ -137,6 +147,8 @@ export function arange(
 /**
  * `count` numbers from start to stop, both included, at equal distances.
  *
+ * @memory It depends on no tensor: nothing is kept for derivatives.
+ *
  * @example
  * import { linspace } from "tidemark";
  *
@@ -157,6 +169,8 @@ function coordinates(rows: number, columns: number): readonly [Tensor, Tensor] {
 
 /**
  * The identity matrix; the number of columns may be left out.
+ *
+ * @memory It depends on no tensor: nothing is kept for derivatives.
  *
  * @example
  * import { eye } from "tidemark";

@@ -62,6 +62,8 @@ function compared(path: string, lossy: ArrayLike<number>, exact: ArrayLike<numbe
 /**
  * Measures what `lossy` changes: takes the function's arguments, and the options of `plan` with `lossy`. Nothing is donated.
  *
+ * @memory That of two programs that run one after the other, with the results of both.
+ *
  * @example
  * import { grad, lossyDeviation, random, type Tensor } from "tidemark";
  *

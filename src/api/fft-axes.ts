@@ -243,6 +243,8 @@ function floatTypeOf(name: string, type: TypeOption<FloatType> | undefined): Flo
  * The frequencies of the elements of `fft`, in cycles per unit of the spacing of samples: 0, 1, …, then the negative ones, over
  * n · spacing.
  *
+ * @memory It depends on no tensor: nothing is kept for derivatives.
+ *
  * @example
  * import { fftfreq } from "tidemark";
  *
@@ -259,6 +261,8 @@ export function fftfreq(n: number, spacing = 1, type?: TypeOption<FloatType>): T
 
 /**
  * The frequencies of the elements of `rfft`: 0, 1, …, n/2 rounded down, over n · spacing.
+ *
+ * @memory It depends on no tensor: nothing is kept for derivatives.
  *
  * @example
  * import { rfftfreq } from "tidemark";

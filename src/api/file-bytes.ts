@@ -23,6 +23,8 @@ export interface SaveBytesOptions {
 /**
  * The tensors of a safetensors file as bytes, by their names. The bytes are parts of the given array.
  *
+ * @memory None: `bytes` are views of the file.
+ *
  * @example
  * import { loadBytes, save, tensor } from "tidemark";
  *
@@ -51,6 +53,8 @@ export function loadBytes(file: Uint8Array): Record<string, FileBytes> {
  *
  * @throws InvalidArgument for bytes that are not as many as type and shape say, and for options that are none;
  * InvalidTree for a name that the format keeps for itself; InvalidFile for a type that the format does not have
+ *
+ * @memory The file is made whole, beside the bytes that are given.
  *
  * @example
  * import { fileInfo, loadBytes, save, saveBytes, tensor } from "tidemark";

@@ -260,6 +260,8 @@ export function jacobian<Args extends readonly Tree[] = [Tensor]>(
 /**
  * All second derivatives of a scalar function, with shape [...shape of x, ...shape of x].
  *
+ * @memory That of `jacobian` of the gradient: a row or a column for each element of the argument at once.
+ *
  * @example
  * import { hessian, tensor } from "tidemark";
  *

@@ -25,6 +25,8 @@ export interface TreeMessage<T extends Tree = Tree> {
  * A tree of tensors as a message to another thread, and the arrays in it, which `postMessage` can move instead of copying them.
  * The tensors stay as they are.
  *
+ * @memory A copy of all elements.
+ *
  * @example
  * import { fromMessage, tensor, toMessage } from "tidemark";
  *
@@ -41,6 +43,8 @@ export function toMessage<T extends Tree>(tree: T): { message: TreeMessage<T>; t
 
 /**
  * The tree that a message holds. Its arrays become the tensors'.
+ *
+ * @memory Arrays of the message become the tensors': nothing is copied.
  *
  * @example
  * import { fromMessage, tensor, toMessage } from "tidemark";

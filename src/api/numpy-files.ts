@@ -32,6 +32,8 @@ function bytesFrom(name: string, file: Uint8Array | ArrayBuffer): Uint8Array {
  * The array of an `.npy` file. Half floats become f32 and other whole numbers i32 where they fit; either byte order and column-major
  * arrays are read.
  *
+ * @memory The elements, beside the file.
+ *
  * @example
  * import { loadNpy, saveNpy, tensor } from "tidemark";
  *
@@ -43,6 +45,8 @@ export function loadNpy(file: Uint8Array | ArrayBuffer): Tensor {
 
 /**
  * A tensor as an `.npy` file.
+ *
+ * @memory The file is made whole, beside the tensor.
  *
  * @example
  * import { loadNpy, saveNpy, tensor } from "tidemark";
@@ -57,6 +61,8 @@ export function saveNpy(x: Tensor): Uint8Array {
 
 /**
  * The arrays of an `.npz` file: into the places of a tree, as `load` does, or without one an object of tensors by name.
+ *
+ * @memory All arrays at once, beside the file.
  *
  * @example
  * import { loadNpz, saveNpz, tensor } from "tidemark";
@@ -78,6 +84,8 @@ export function loadNpz(file: Uint8Array | ArrayBuffer, like?: Tree, options: Lo
 
 /**
  * A tree of tensors as an `.npz` file, uncompressed as `numpy.savez` writes it.
+ *
+ * @memory The file is made whole, beside the tensors and a copy of them.
  *
  * @example
  * import { loadNpz, saveNpz, tensor } from "tidemark";

@@ -65,6 +65,8 @@ class SettledFile extends PageFile implements SpillFile {
  *
  * @throws TargetUnsupported where there is no private file system: outside of workers of pages
  *
+ * @memory None: the file is on the disk.
+ *
  * @example
  * // run, throws TargetUnsupported
  * // it is for workers of pages

@@ -21,6 +21,8 @@ import { CallReader, type TracedProgram } from "./traced-program.ts";
  * Plans a function over tensors without compiling it: the result takes the function's arguments and says what a program
  * for arguments of these types would need. Throws `PlanInfeasible` when that is more than `memory`.
  *
+ * @memory Nothing is allocated for the program: arguments may be specs.
+ *
  * @example
  * import { plan, spec, type Tensor, valueAndGrad } from "tidemark";
  *

@@ -126,6 +126,8 @@ export interface FileInfo {
  *
  * @throws InvalidFile where the header is cut off or damaged
  *
+ * @memory That of names, types and shapes: no elements are read.
+ *
  * @example
  * import { fileInfo, save, tensor } from "tidemark";
  *

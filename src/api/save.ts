@@ -129,6 +129,8 @@ export const LOAD = { rename: "a function", extra: "a text" } as const;
  * A tree of tensors as the bytes of a safetensors file: parameters, the state of an optimizer, anything that functions take
  * and return. The same tree always gives the same bytes.
  *
+ * @memory The file is made whole, beside the tensors.
+ *
  * @example
  * import { load, save, tensor } from "tidemark";
  *
@@ -170,6 +172,8 @@ export function fileParts(tree: Tree, options: SaveOptions = {}): AsyncGenerator
  *
  * @throws InvalidArgument for what cannot be written to; InvalidTree for what is no tree of tensors
  *
+ * @memory The bytes of one tensor as the file has them, at a time.
+ *
  * @example
  * import { saveTo, tensor } from "tidemark";
  *
@@ -194,6 +198,8 @@ export async function saveTo(sink: ByteSink, tree: Tree, options: SaveOptions = 
  * The tensors of a safetensors file: into the places of a tree that has the structure and the types of what was saved (its own
  * tensors are not read; `spec`s will do), or without one an object of tensors by name. Narrower floats (F16, BF16) become f32
  * and other whole numbers i32. Missing and further names, other shapes and types are errors that list all of them.
+ *
+ * @memory The tensors, beside the file.
  *
  * @example
  * import { load, save, tensor } from "tidemark";
@@ -232,6 +238,8 @@ export function load(file: Uint8Array | ArrayBuffer, like?: Tree, options: LoadO
  *
  * @throws InvalidFile where the file is cut off, damaged or has other tensors; InvalidArgument for what
  * cannot be read from
+ *
+ * @memory The tensors, and the bytes of one of them as the file has them.
  *
  * @example
  * import { loadFrom, save, tensor } from "tidemark";

@@ -5,6 +5,8 @@ import { currentTrace } from "../trace/trace.ts";
 /**
  * Runs a function as a named part of the program; parts nest. Outside of a traced function it only runs it.
  *
+ * @memory None of its own. In a program, segments of recomputation end where parts end.
+ *
  * @example
  * import { grad, scope, type Tensor, tensor } from "tidemark";
  *

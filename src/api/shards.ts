@@ -20,6 +20,8 @@ export type OpenShard = (name: string) => ByteSource | Promise<ByteSource>;
  *
  * @throws InvalidFile where the index or a file is damaged or incomplete
  *
+ * @memory The tensors, and the bytes of one of them as its file has them.
+ *
  * @example
  * import { loadShards, save, tensor } from "tidemark";
  *

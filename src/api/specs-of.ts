@@ -8,6 +8,8 @@ import { spec } from "./create.ts";
  * What a function returns, as specs: it is traced and not run, so that the state of a model can be planned with before
  * there is memory for it. Constants of the function are specs of their types as well.
  *
+ * @memory None of the results': specs have no elements.
+ *
  * @example
  * import { spec, specsOf } from "tidemark";
  * import { adam } from "tidemark/optim";

@@ -71,6 +71,8 @@ function requirePair<S>(returned: readonly [S, Tensor]): readonly [S, Tensor] {
  *
  * @throws InvalidArgument for options that are none; what a step throws
  *
+ * @memory That of the steps. The state and the loss of one step are held at a time.
+ *
  * @example
  * ```ts
  * import { compile, type Tensor, tensor, trainLoop, valueAndGrad } from "tidemark";

@@ -32,6 +32,8 @@ export type WithLeaves<T, Leaf> = T extends Tensor
 /**
  * The tensors of a tree, in the order of its keys, and its structure.
  *
+ * @memory None: leaves are the tensors themselves.
+ *
  * @example
  * import { tensor, tree } from "tidemark";
  *
@@ -46,6 +48,8 @@ export function flatten(tree: Tree): { leaves: Tensor[]; structure: TreeStructur
 
 /**
  * A tree of a structure, with `leaves` in the places of its tensors, in order.
+ *
+ * @memory None: leaves are the tensors themselves.
  *
  * @example
  * import { tensor, tree } from "tidemark";

@@ -5,6 +5,11 @@ import type { compileAsync as loadedCompileAsync } from "../api/compile-async.ts
  * Compiles a function over tensors for arguments like these, without keeping the thread busy: the function is traced, and a
  * worker plans it and generates its code. The result is that of `compile`, whose program for these arguments is ready.
  *
+ * @throws As `compileAsync` of `tidemark`: InvalidArgument for options that are none, PlanInfeasible where no plan
+ * fits `memory`
+ *
+ * @memory That of `compile`. The worker that plans has memory of its own.
+ *
  * @example
  * ```ts
  * import { add, compileAsync, mul, spec, tensor } from "tidemark/core";

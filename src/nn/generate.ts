@@ -323,6 +323,9 @@ function requireVocabulary(prompt: readonly number[], vocabulary: number): void 
  * returns throws InvalidArgument for prompts and options that do not fit, ShapeMismatch where `extend` returns
  * scores of another shape, PlanInfeasible where no plan fits `memory`, and Aborted where `prepare` was aborted
  *
+ * @memory Two programs, for a chunk of the prompt and for one token, which `usage` measures; caches have room for
+ * `capacity` tokens from the start.
+ *
  * @example
  * import { tensor, type Tensor } from "tidemark";
  * import { generator } from "tidemark/nn";

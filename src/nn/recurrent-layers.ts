@@ -22,6 +22,8 @@ type CellStates<C> = { readonly [K in keyof C]: C[K] extends { initState(batch: 
 /**
  * Cells as one: each gets the output of the one before it. Parameters and states are tuples, one entry for each cell.
  *
+ * @memory As part of `scanCell`, with the states of all cells.
+ *
  * @example
  * import { ones } from "tidemark";
  * import { gruCell, lstmCell, scanCell, stackedCell } from "tidemark/nn";

@@ -87,6 +87,8 @@ export interface LstmParams {
  *
  *   i, f, o = sigmoid(x·wx + h·wh + b)    g = tanh(…)    c' = f·c + i·g    h' = o · tanh c'
  *
+ * @memory As part of `scanCell`: states are kept or recomputed, as the plan of the loop decides.
+ *
  * @example
  * import { ones } from "tidemark";
  * import { lstmCell } from "tidemark/nn";
@@ -140,6 +142,8 @@ export interface GruParams {
  * Gated recurrent unit (K. Cho and others, 2014), with the reset gate behind the product:
  *
  *   r, z = sigmoid(x·wx + bx + h·wh + bh)    n = tanh(x·wx + bx + r·(h·wh + bh))    h' = n + z·(h - n)
+ *
+ * @memory As part of `scanCell`: states are kept or recomputed, as the plan of the loop decides.
  *
  * @example
  * import { ones } from "tidemark";

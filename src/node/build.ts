@@ -33,6 +33,8 @@ export function aheadRuntime(): Uint8Array {
  *
  * @throws InvalidArgument for options that are none; PlanInfeasible where no plan fits `memory`
  *
+ * @memory The program is planned as by `compile`, and does not run: arguments may be specs.
+ *
  * @example
  * import { mkdtempSync } from "node:fs";
  * import { tmpdir } from "node:os";

@@ -76,6 +76,8 @@ export interface SaveFileOptions extends SaveOptions {
  *
  * @throws StorageError where the file cannot be written; InvalidTree for what is no tree of tensors
  *
+ * @memory The bytes of one tensor as the file has them, at a time; an `.npz` file is made whole.
+ *
  * @example
  * import { mkdtempSync } from "node:fs";
  * import { tmpdir } from "node:os";
@@ -138,6 +140,8 @@ async function withFile<T>(path: string, use: (file: FileHandle) => Promise<T>):
  *
  * @throws StorageError where the file cannot be read; InvalidFile where it is cut off, damaged or has other
  * tensors
+ *
+ * @memory The tensors, and the bytes of one of them as the file has them; of an `.npy` or `.npz` file all of it.
  *
  * @example
  * import { mkdtempSync } from "node:fs";

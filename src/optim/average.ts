@@ -71,6 +71,8 @@ function inParts(x: Tensor, parts: number, i: number): Tensor {
  * The mean loss and gradients of a batch, computed in equal parts one after the other, in a loop of the program: memory for
  * activations is that of one part. The loss must be a mean over examples; each tensor after the parameters is cut along its first axis.
  *
+ * @memory Activations of one part at a time, the sums of gradients, and the gradients of a part.
+ *
  * @example
  * import { arange, type Tensor, tensor } from "tidemark";
  * import { accumulate } from "tidemark/optim";

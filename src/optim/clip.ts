@@ -19,6 +19,8 @@ function requirePositive(name: string, limit: number): void {
 /**
  * The Euclidean norm of all gradients taken together.
  *
+ * @memory One number for each gradient.
+ *
  * @example
  * import { tensor } from "tidemark";
  * import { globalNorm } from "tidemark/optim";
@@ -35,6 +37,8 @@ export function globalNorm(grads: Tree): Tensor {
 /**
  * Scales all gradients down together if their common norm exceeds a limit: g · min(1, limit / (‖g‖ + 10⁻⁶)). All
  * gradients are live until the last one is computed, so a plan needs memory for all of them.
+ *
+ * @memory All gradients are live until the last one is computed.
  *
  * @example import { tensor } from "tidemark"; import { clipByGlobalNorm } from "tidemark/optim";
  *
@@ -55,6 +59,8 @@ export function clipByGlobalNorm(limit: number): GradientTransform {
 /**
  * Clips every element to ±limit.
  *
+ * @memory None besides the gradients: each is clipped by itself.
+ *
  * @example
  * import { tensor } from "tidemark";
  * import { clipByValue } from "tidemark/optim";
@@ -74,6 +80,8 @@ export function clipByValue(limit: number): GradientTransform {
 
 /**
  * Transforms one after the other.
+ *
+ * @memory That of the transforms.
  *
  * @example
  * import { tensor } from "tidemark";

@@ -92,6 +92,8 @@ function lineOf(one: FormFigures, best: FormFigures): string {
 /**
  * The fastest of several forms of a step that fits the memory of a device. All are planned; nothing runs, and no other device has to be there.
  *
+ * @memory Nothing is allocated for the programs: arguments may be specs.
+ *
  * @example
  * import { random, specsOf, type Tensor } from "tidemark";
  * import { adam } from "tidemark/optim";

@@ -84,6 +84,9 @@ const ALL_REDUCE: OptionKinds<AllReduceOptions> = { over: "anything", op: "a tex
 /**
  * The sum of what all devices have (or the mean, or the largest), equal on all of them afterwards.
  *
+ * @memory The derivative of a sum or a mean reads nothing of the forward pass, that of the largest `x` and the
+ * result.
+ *
  * @example
  * import { tensor } from "tidemark";
  * import { allReduce, mesh, shard } from "tidemark/parallel";
@@ -122,6 +125,9 @@ const ALL_GATHER: OptionKinds<AllGatherOptions> = {
 /**
  * The parts of all devices, joined along an axis.
  *
+ * @memory The derivative reads nothing of the forward pass. What is computed from the result may keep it whole;
+ * with `again` it is gathered a second time in its place.
+ *
  * @example
  * import { tensor } from "tidemark";
  * import { allGather, mesh, shard } from "tidemark/parallel";
@@ -147,6 +153,8 @@ const REDUCE_SCATTER: OptionKinds<ReduceScatterOptions> = { over: "anything", ax
 
 /**
  * The sum of what all devices have, of which each gets its part along an axis.
+ *
+ * @memory The derivative reads nothing of the forward pass.
  *
  * @example
  * import { tensor } from "tidemark";
@@ -176,6 +184,8 @@ const ALL_TO_ALL: OptionKinds<AllToAllOptions> = { over: "anything", split: "a n
 /**
  * Every device sends each other one a part: a value that was cut along one axis is then cut along another.
  *
+ * @memory The derivative reads nothing of the forward pass.
+ *
  * @example
  * import { tensor } from "tidemark";
  * import { allToAll, mesh, shard } from "tidemark/parallel";
@@ -203,6 +213,8 @@ const PERMUTE: OptionKinds<PermuteOptions> = { over: "anything", pairs: "anythin
 
 /**
  * Devices send to other devices, each to at most one: a step around a ring, or to the next stage of a pipeline.
+ *
+ * @memory The derivative reads nothing of the forward pass.
  *
  * @example
  * import { tensor } from "tidemark";
@@ -235,6 +247,8 @@ const BROADCAST: OptionKinds<BroadcastOptions> = { over: "anything", root: "a nu
 /**
  * What one device has, for all of its group.
  *
+ * @memory The derivative reads nothing of the forward pass.
+ *
  * @example
  * import { tensor } from "tidemark";
  * import { broadcast, mesh, shard } from "tidemark/parallel";
@@ -254,6 +268,8 @@ const OVER: OptionKinds<OverOptions> = { over: "anything" };
  * The same value, from here on as one that each device uses in its own way. This happens by itself where such values meet; to say it earlier
  * makes one sum of what is sent for the derivative.
  *
+ * @memory The derivative reads nothing of the forward pass.
+ *
  * @example
  * import { tensor } from "tidemark";
  * import { mesh, shard, vary } from "tidemark/parallel";
@@ -272,6 +288,8 @@ export function vary(x: Tensor, options: OverOptions): Tensor {
 
 /**
  * The number of a device among those that differ from it along some axes alone, an i32 scalar.
+ *
+ * @memory It depends on no tensor: nothing is kept for derivatives.
  *
  * @example
  * import { deviceIndex, mesh, shard } from "tidemark/parallel";

@@ -214,6 +214,9 @@ function sums<P extends Tree>(
  * Training on parts of a batch: every device computes the loss of its part and sends its gradients to the others. `init`, `step` and
  * `params` are functions of one device, to be compiled and run on all of them. The loss of a step is the mean of all devices'.
  *
+ * @memory `zero` says what each device has a part of alone: from 1 on the state of the optimizer, from 2 on the
+ * gradients, with 3 the parameters.
+ *
  * @example
  * import { compile, random, type Tensor, tensor } from "tidemark";
  * import { adam } from "tidemark/optim";

@@ -33,6 +33,8 @@ const EXAMPLE = "onDevice(({ rank, size }) => …), in a module that runDevices(
  * @throws TargetUnsupported in a thread that runDevices did not start; InvalidArgument for what is no function,
  * and for a second call in one module
  *
+ * @memory Each device has an arena and a plan of its own, and `outsidePlanBytes` for what others read.
+ *
  * @example
  * // run, throws TargetUnsupported
  * // it is for a module that runDevices starts

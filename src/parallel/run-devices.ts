@@ -120,6 +120,8 @@ let lastRun = 0;
  * TargetUnsupported where threads or shared memory are missing; DeviceFailed where a device threw or is gone;
  * Aborted
  *
+ * @memory That of the devices together: each has an arena of its own and a copy of `input`.
+ *
  * @example
  * // run, throws DeviceFailed
  * // there is no device.js here

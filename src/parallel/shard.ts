@@ -85,6 +85,8 @@ function requireShardOptions(options: ShardOptions): void {
  * of the mesh it varies, `out` the same of the results; nothing else is equal on all devices but what is computed from what is. Inside,
  * the functions of `tidemark/parallel` connect the devices; derivatives, loops, checkpoints and budgets work as everywhere.
  *
+ * @memory That of the function with sizes of one device, and of what collectives receive.
+ *
  * @example
  * import { compile, grad, type Tensor, tensor } from "tidemark";
  * import { allReduce, mesh, shard } from "tidemark/parallel";

@@ -36,6 +36,8 @@ const PART: OptionKinds<PartOptions> = { over: "anything", axis: "a number" };
 /**
  * The device's part of a tensor that all devices have.
  *
+ * @memory The derivative reads nothing of `x`.
+ *
  * @example
  * import { tensor } from "tidemark";
  * import { mesh, part, shard } from "tidemark/parallel";
@@ -100,6 +102,8 @@ export function columnLinear(x: Tensor, params: LinearParams, options: TensorPar
 /**
  * x·w + b where each device has some rows of w, and the columns of x for them; all have b.
  *
+ * @memory The derivative reads the own parts of `x` and of `w`.
+ *
  * @example
  * import { ones, type Tensor } from "tidemark";
  * import { mesh, rowLinear, shard } from "tidemark/parallel";
@@ -128,6 +132,9 @@ export interface MlpParams {
 
 /**
  * Two layers with a function in between, by default gelu.
+ *
+ * @memory The derivative reads `x`, own parts of the weights and of what is between the layers. With `sequence`,
+ * `x` is gathered again in place of being kept whole.
  *
  * @example
  * import { ones, type Tensor } from "tidemark";
@@ -171,6 +178,9 @@ const HEADS: OptionKinds<ParallelAttentionOptions> = { ...LAYER, heads: "a numbe
 /**
  * Self-attention of x [..., tokens, features] where each device has some of the heads.
  *
+ * @memory What `attention` keeps, for the own heads. With `sequence`, `x` is gathered again in place of being kept
+ * whole.
+ *
  * @example
  * import { ones, type Tensor } from "tidemark";
  * import { mesh, parallelAttention, shard } from "tidemark/parallel";
@@ -210,6 +220,8 @@ function ownClasses(classes: Tensor, count: number, over: OverOptions["over"]): 
 /**
  * Rows of a table [classes, features] of which each device has some: those of tokens, an i32 tensor that all have.
  *
+ * @memory The derivative reads `tokens` and nothing of the table.
+ *
  * @example
  * import { type Tensor, tensor } from "tidemark";
  * import { mesh, parallelEmbedding, shard } from "tidemark/parallel";
@@ -231,6 +243,8 @@ export function parallelEmbedding(table: Tensor, tokens: Tensor, options: Tensor
 /**
  * The mean cross entropy of logits [..., classes] of which each device has those of some classes, in the order of devices. No device
  * has all logits: their largest, the sum of their exponentials and the logit of the target are what devices send.
+ *
+ * @memory The derivative reads what is computed of the own classes, and numbers for each row.
  *
  * @example
  * import { type Tensor, tensor } from "tidemark";

@@ -45,6 +45,8 @@ function halfDrift<Q extends Tree>(dt: number, { grid }: CouplingOptions): Rever
  * The motion of [positions, velocities] under an acceleration a(q, params), as a reversible block: the backward pass
  * keeps the last state alone and runs the motion backwards, so its memory does not depend on the number of steps.
  *
+ * @memory Its derivative keeps the last state alone, whatever the number of steps.
+ *
  * @example
  * import { drift, onGrid, type Tensor, tensor } from "tidemark";
  * import { reversibleLeapfrog } from "tidemark/sim";

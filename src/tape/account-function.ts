@@ -34,6 +34,8 @@ function withReverse({ graph, leaves }: Traced): Graph {
  * What four ways of differentiating a function hold between its forward and its backward pass. The function returns a scalar, and is
  * differentiated with respect to its first argument; nothing runs, so arguments may be specs.
  *
+ * @memory Nothing is allocated for the function: arguments may be specs.
+ *
  * @example
  * import { spec, type Tensor } from "tidemark";
  * import { tapeAccount } from "tidemark/tape";

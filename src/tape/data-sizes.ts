@@ -29,6 +29,9 @@ function countOf(x: Tensor): number {
 /**
  * Positions of all elements that are not zero (or not false), row by row.
  *
+ * @memory The number of positions is read: everything that `x` depends on is computed for it. Positions have no
+ * derivative.
+ *
  * @example
  * import { tensor } from "tidemark";
  * import { nonzeroPositions } from "tidemark/tape";
@@ -43,6 +46,8 @@ export function nonzeroPositions(x: Tensor): Tensor {
 
 /**
  * The distinct elements in ascending order.
+ *
+ * @memory The number of values is read: everything that `x` depends on is computed for it.
  *
  * @example
  * import { tensor } from "tidemark";
@@ -59,6 +64,9 @@ export function uniqueValues(x: Tensor): Tensor {
 /**
  * What a mask of booleans selects: rows of `x`, for a mask over its first axes, or elements, for a mask of its shape. Gradients go back
  * to where the elements came from.
+ *
+ * @memory The number of elements is read: everything that the mask depends on is computed for it. The derivative
+ * reads positions, and nothing of `x`.
  *
  * @example
  * import { tensor } from "tidemark";

@@ -152,6 +152,8 @@ function moveOut(engine: KeptEngine, donated: ReadonlySet<TensorStorage>): void 
  *
  * @throws SideEffect while a tape runs
  *
+ * @memory Everything that tapes have kept is free afterwards.
+ *
  * @example
  * import { tensor } from "tidemark";
  * import { releaseTapes, tape } from "tidemark/tape";
@@ -185,6 +187,9 @@ export function tapeCounts(): TapeCounts {
 /**
  * Runs a function on tensors that record what is done to them, and returns what it returns, as concrete tensors. Inside, tensors have
  * values: `x.item()`, `if`, `while`, recursion and early return work on numbers. Memory of everything else is given back at the end.
+ *
+ * @memory Values are in one pool, which `memory` limits. What neither a gradient nor the function seems to need is
+ * given back while it runs, and recomputed if it is read after all.
  *
  * @example
  * import { tensor } from "tidemark";

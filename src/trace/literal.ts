@@ -132,6 +132,8 @@ function converted(source: ArrayLike<number | bigint | boolean>, dtype: DType): 
  * A tensor from a number, nested arrays, or a typed array (which is copied). Arrays of bytes, of other whole numbers and of
  * bigints become i32, and a number that does not fit is an error; with the type i64 bigints are taken as they are.
  *
+ * @memory The elements are copied into an array of its own, outside of every arena.
+ *
  * @example
  * import { tensor } from "tidemark";
  *

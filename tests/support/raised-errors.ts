@@ -72,6 +72,8 @@ export class RaisedErrors {
     const { declared, bound } = this.#sourcesOf(path);
     const codes = new Set<string>();
     const others: Binding[] = [];
+    const members = new Set<string>();
+    const loaded: string[] = [];
     const enter = (node: Ast): void => {
       if (isTypeNode(node)) return;
       if (node.type === "Literal" && this.#codes.has(String(node.value))) codes.add(String(node.value));
@@ -81,6 +83,9 @@ export class RaisedErrors {
         if (declared.has(name)) others.push({ path, name });
         else if (there && there.name !== "*") others.push(there);
       }
+      if (node.type === "MemberExpression") members.add(lastName(node.property) ?? "");
+      if (node.type === "ImportExpression" && isAst(node.source))
+        loaded.push(resolveImport(path, String(node.source.value)) ?? "");
       if (node.type === "MemberExpression" && isAst(node.object) && node.object.type === "Identifier") {
         const space = bound.get(String(node.object.name));
         if (space?.name === "*") others.push({ path: space.path, name: lastName(node.property) ?? "" });
@@ -91,6 +96,8 @@ export class RaisedErrors {
       }
     };
     enter(root);
+    // of a module that is loaded when it is needed: what is named like one of its parts
+    for (const source of loaded) others.push(...[...members].map((name) => ({ path: source, name })));
     return { codes: [...codes], others };
   }
 

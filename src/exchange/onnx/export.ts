@@ -67,6 +67,8 @@ const isSpec = (tensor: Tensor): boolean => tensor.storage?.abstract === true;
  * written into the model under the names of their tree, `blocks.0.w`, as are tensors that the function closes over. Operations that ONNX does
  * not have are written as several, or refused: one error names all of them.
  *
+ * @memory The file is made whole, with the weights in it.
+ *
  * @example
  * import { ones, spec } from "tidemark";
  * import { linear } from "tidemark/nn";

@@ -47,6 +47,8 @@ const OPTIONS: OptionKinds<Pt2Options> = { floats: "a text", unknown: "a text", 
  * A model from a `.pt2` file of `torch.export.save` (PyTorch 2.9 or newer). An archive without the bytes of its weights has specs in their
  * place: it can be planned, not run.
  *
+ * @memory The weights, beside the file.
+ *
  * @example
  * import { TidemarkError } from "tidemark";
  * import { readPt2 } from "tidemark/pt2";

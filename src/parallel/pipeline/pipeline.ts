@@ -112,6 +112,9 @@ function microbatchesOf(batch: readonly Tree[], count: number): (k: Tensor) => r
  * a microbatch, the others work on others. All schedules add up the same gradients in the same order. What is given has `valueAndGrad`, for
  * use inside of `shard`, and is what `dataParallel` takes in place of a loss.
  *
+ * @memory A stage holds what its backward pass reads for as many microbatches as are in flight on it: `inFlight`
+ * of `pipelineSchedule`.
+ *
  * @example
  * import { compile, random, type Tensor } from "tidemark";
  * import { sgd } from "tidemark/optim";
