@@ -3,7 +3,21 @@
  * and tensors that were changed in place since.
  */
 import { describe, expect, it } from "vitest";
-import { full, ones, onesLike, type Tensor, tensor, zeros, zerosLike } from "../api/index.ts";
+import {
+  checkpoint,
+  compile,
+  cond,
+  full,
+  grad,
+  ones,
+  onesLike,
+  scan,
+  type Tensor,
+  tensor,
+  vmap,
+  zeros,
+  zerosLike,
+} from "../api/index.ts";
 import { type Tape, tape } from "./tape.ts";
 
 const x = tensor([1, 2]);
@@ -62,6 +76,49 @@ describe("a source", () => {
     }
   });
 
+  it("is read by what is traced on the tape, also where its elements are equal or it has no given type", () => {
+    const y = tensor([3, 4], { dtype: "f64" });
+    const rows = ones([3, 2], { dtype: "f64" });
+    const functions: readonly ((w: Tensor) => Tensor)[] = [
+      (w) => scan((c, e) => [c.mul(w).add(e), {}], y, rows)[0].sum(),
+      (w) =>
+        cond(
+          y.sum().greater(0),
+          (a) => a.mul(w).sum(),
+          (a) => a.sum(),
+          y,
+        ),
+      (w) => grad((a) => a.mul(w).square().sum())(y).sum(),
+      (w) => checkpoint((a) => a.mul(w).square().sum())(y),
+      (w) => compile((a) => a.mul(w).square().sum())(y),
+      (w) => vmap((a: Tensor) => a.mul(w).square().sum())(y.reshape([1, 2])).sum(),
+    ];
+    const outside = [tensor([2, 2], { dtype: "f64" }), tensor([2, 2]), full([2], 2)];
+    for (const fn of functions) {
+      const wanted = [...grad(fn)(tensor([2, 2], { dtype: "f64" })).data()].map(Number);
+      for (const make of [...outside.map((w) => () => w), () => tensor([2, 2]), () => full([2], 2)]) {
+        const slope = tape((t) => {
+          const w = make();
+          return t.gradient(fn(w), w);
+        });
+        expect([...slope.data()].map(Number)).toEqual(wanted);
+      }
+    }
+  });
+
+  it("without a given type is made in another type once", () => {
+    const peak = tape((t) => {
+      const half = tensor(Array.from({ length: 1000 }, (_, i) => i / 1000));
+      const y = ones([1000], { dtype: "f64" });
+      let sum = y;
+      for (let i = 0; i < 50; i++) sum = sum.mul(half);
+      // the sums are kept for the reverse
+      sum.data();
+      return t.memory().peak.allocated;
+    });
+    expect(peak).toBeLessThan(60 * 8000);
+  });
+
   it("that was changed after the target was computed from it is an error with both lines", () => {
     const changed = (t: Tape, change: (z: Tensor) => void): Tensor => {
       const z = x.mul(1);
@@ -75,6 +132,13 @@ describe("a source", () => {
     expect(() => tape((t) => changed(t, (z) => z.setAt(0, 5)))).toThrow(both);
     expect(() => tape((t) => changed(t, (z) => z.slice([[0, 1]]).fill(3)))).toThrow(both);
     expect(() => tape((t) => changed(t, (z) => z.assign(x)))).toThrow(both);
+    const weak = (t: Tape): Tensor => {
+      const z = ones([2]);
+      const y = z.mul(tensor([3, 4], { dtype: "f64" })).sum();
+      z.addInPlace(1);
+      return t.gradient(y, z);
+    };
+    expect(() => tape(weak)).toThrow(both);
     const ofView = (part: readonly [number, number]): Tensor =>
       tape((t) => {
         const z = x.mul(1);

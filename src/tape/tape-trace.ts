@@ -89,8 +89,8 @@ export class TapeTrace extends Trace {
   readonly #donated: ReadonlySet<TensorStorage>;
   /** Of tensors that were changed in place, what they stood for before each change. */
   readonly #changes = new Map<Root, Earlier[]>();
-  /** Weakly typed constants, made once more in types of others. */
-  readonly #converted = new Map<Tensor, readonly Tensor[]>();
+  /** Weakly typed constants, made once more in each type of others. */
+  readonly #converted = new Map<Tensor, Map<DType, Tensor>>();
 
   constructor(engine: Engine, log: Log, { hasLines, recomputes, donated }: TapeSettings) {
     super("tape", new LogBuild(log));
@@ -223,7 +223,10 @@ export class TapeTrace extends Trace {
     const { log, build } = this;
     const earlier = tensors.map((source) => this.#earlier(source));
     const wanted = tensors.map((source) => log.numberOf(this.lift(source)));
-    const others = tensors.map((source) => this.#inOtherTypes(source));
+    // a constant that was changed since is no constant of other types any more
+    const others = tensors.map((source, i) =>
+      at(earlier, i).length > 0 ? [] : this.#inOtherTypes(source).map((made) => log.numberOf(made)),
+    );
     const from = this.lift(target);
     const ct = seed ? this.lift(seed) : build.call(full, [], { ...from.type, value: 1 });
     const number = log.numberOf(from);
@@ -240,21 +243,31 @@ export class TapeTrace extends Trace {
   }
 
   /** What a weakly typed constant was beside tensors of other types. */
-  #inOtherTypes(source: Tensor): readonly number[] {
-    return (this.#converted.get(source) ?? []).map((made) => this.log.numberOf(this.lift(made)));
+  #inOtherTypes(source: Tensor): readonly Value[] {
+    return [...(this.#converted.get(source)?.values() ?? [])].map((made) => this.lift(made));
   }
 
-  override noteConverted(weak: Tensor, made: Tensor): void {
-    this.#converted.set(weak, [...(this.#converted.get(weak) ?? []), made]);
+  /** On the tape itself, also where they meet in something that is traced inside of it. */
+  override converted(weak: Tensor, dtype: DType, make: () => Tensor): Tensor | null {
+    if (weak.traced && weak.traced.trace !== this) return null;
+    const own = this.#converted.get(weak) ?? new Map<DType, Tensor>();
+    this.#converted.set(weak, own);
+    const made = own.get(dtype) ?? this.outside(make);
+    own.set(dtype, made);
+    return made;
   }
 
   /** What a tensor stood for before it was changed in place, the last first. */
-  #earlier({ traced }: Tensor): readonly Earlier[] {
+  #earlier(source: Tensor): readonly Earlier[] {
+    const { traced } = source;
     if (traced?.trace !== this) return [];
     const { cell } = traced;
     const root = rootOf(cell);
     const changes = this.#changes.get(root) ?? [];
-    if (cell.kind === "root") return changes;
+    if (cell.kind === "root") {
+      const others = this.#inOtherTypes(source);
+      return changes.flatMap((change) => [change, ...others.map((value) => ({ ...change, value }))]);
+    }
     // a view was last looked at before the changes that it has not seen
     const change = changes[cell.version - root.version + changes.length];
     return change && cell.version !== root.version ? [{ ...change, value: cell.value }] : [];

@@ -58,9 +58,12 @@ export function outsideOfTraces<T>(body: () => T): T {
   }
 }
 
-/** Tells all active traces that a weakly typed constant was made once more, in the type of others. */
-export function noteConverted(weak: Tensor, made: Tensor): void {
-  for (const trace of stack) trace.noteConverted(weak, made);
+/** Whether all runs on a tape, which may take gradients of whatever the traces inside of it read. */
+const isOnTape = (): boolean => stack[0]?.hasValues === true;
+
+/** A weakly typed constant in the type of others: made where they meet, or once for a whole tape. */
+export function converted(weak: Tensor, dtype: DType, make: () => Tensor): Tensor {
+  return stack[0]?.converted(weak, dtype, make) ?? make();
 }
 
 /** The innermost active trace, or null outside of all. */
@@ -192,7 +195,7 @@ export class Trace {
     const known = this.#captured.get(storage);
     if (known) return known;
     const { dtype, shape } = tensor;
-    const value = uniformValue(storage);
+    const value = isOnTape() ? null : uniformValue(storage);
     if (value === null) return this.#capture(storage, () => tensor, undefined);
     const made = this.build.call(full, [], { dtype, shape, value });
     this.#captured.set(storage, made);
@@ -279,8 +282,20 @@ export class Trace {
     return tensor;
   }
 
-  /** A weakly typed constant was made once more, in the type of others. */
-  noteConverted(_weak: Tensor, _made: Tensor): void {}
+  /** A weakly typed constant in the type of others, where a trace has one of its own; null where each use makes it. */
+  converted(_weak: Tensor, _dtype: DType, _make: () => Tensor): Tensor | null {
+    return null;
+  }
+
+  /** Runs `body` as if nothing inside of this trace, the outermost, were traced. */
+  protected outside<T>(body: () => T): T {
+    const inner = stack.splice(1);
+    try {
+      return body();
+    } finally {
+      stack.push(...inner);
+    }
+  }
 
   /** Makes a tensor of this trace, and all views of it and of its base, stand for new elements. */
   assign(tensor: Tensor, elements: Tensor): void {

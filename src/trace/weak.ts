@@ -9,7 +9,7 @@
 import type { Value } from "../ir/graph.ts";
 import { type DType, type FloatType, isFloat } from "../kernel/dtype.ts";
 import type { Tensor } from "./tensor.ts";
-import { noteConverted, requireActive } from "./trace.ts";
+import { converted, requireActive } from "./trace.ts";
 
 interface Recipe {
   /** What it stood for at first, where it is traced. */
@@ -48,8 +48,5 @@ export function agreed(tensors: readonly Tensor[]): readonly Tensor[] {
 
 function madeAs(x: Tensor, dtype: FloatType): Tensor {
   const recipe = recipeOf(x);
-  if (!recipe) return x;
-  const made = recipe.as(dtype);
-  noteConverted(x, made);
-  return made;
+  return recipe ? converted(x, dtype, () => recipe.as(dtype)) : x;
 }
