@@ -70,14 +70,23 @@ export function argumentNames(fn: AnyFunction, count: number): readonly string[]
   return Array.from({ length: count }, (_, i) => names[i] ?? `arg${i}`);
 }
 
+/** One plain name, as most functions of one parameter are written. */
+const SINGLE = /^(?:async\s+)?([\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*)\s*=>/u;
+const NAME = /^\s*([\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*)\s*(?:=|$)/u;
+
 function readParameters(fn: AnyFunction): Parameters {
-  const text = fn.toString().replace(/\/\*.*?\*\/|\/\/.*$/gms, "");
-  const single = /^(?:async\s+)?([A-Za-z_$][\w$]*)\s*=>/.exec(text);
-  const list = single ? (single[1] ?? "") : topLevel(text.slice(text.indexOf("(") + 1));
+  // not what a function of the user's says of itself
+  const source = Function.prototype.toString.call(fn);
+  const text = source.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
+  const single = SINGLE.exec(text)?.[1];
+  const open = text.indexOf("(");
+  const [head, list] = single === undefined ? [text.slice(0, open), topLevel(text.slice(open + 1))] : ["", single];
   const parts = splitTopLevel(list).filter((part) => part.trim() !== "");
-  const names = parts.map((part) => /^\s*([A-Za-z_$][\w$]*)\s*(?:=|$)/.exec(part)?.[1]);
-  const isOpen = /\.\.\.|["'`/]/.test(list) || /\barguments\b|\[native code\]/.test(text);
-  return { names, most: isOpen ? Number.POSITIVE_INFINITY : parts.length };
+  const names = parts.map((part) => NAME.exec(part)?.[1]);
+  // a name that is computed or quoted may have brackets of its own; what looks like a comment may be in a text
+  const isOpen =
+    /["'`[]/.test(head) || /\.\.\.|["'`/]/.test(list) || /\barguments\b|\beval\b|\[native code\]/.test(source);
+  return { names, most: isOpen || parts.length < fn.length ? Number.POSITIVE_INFINITY : parts.length };
 }
 
 /** The text up to the bracket that closes the one before it. */

@@ -2,7 +2,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { full } from "../ops/create.ts";
 import { add, mul } from "../ops/elementwise.ts";
-import { argumentNames, flattenArguments, traceFunction } from "./function.ts";
+import { type AnyFunction, argumentNames, flattenArguments, traceFunction } from "./function.ts";
 import { tensor } from "./literal.ts";
 import { locate, parseFrame, sourceLocation } from "./source-location.ts";
 import type { Tensor } from "./tensor.ts";
@@ -89,6 +89,28 @@ describe("keys", () => {
     expect(new Set(different).size).toBe(different.length);
     // a number without a parameter is not seen
     expect(keyOf({ w: a }, 1, 2)).toBe(keyOf({ w: a }, 1, 3));
+  });
+
+  test("see numbers however a function is written", () => {
+    const [computed, said] = ["b", (x: number, n: number): number => x * n];
+    said.toString = () => "(x) => x";
+    // written as plain JavaScript: other tools take comments out
+    const written = (text: string): AnyFunction => new Function(`"use strict"; return ${text};`)() as AnyFunction;
+    const functions = [
+      written("function (x, // the base\n n) { return x * n; }"),
+      written("(\n  x, // )\n  n, /* = 3 ) */\n) => x * n"),
+      written("function (x) { const u = 'http://a'; return x * arguments[1]; }"),
+      written("({ ['a' + String(1)](x, n) { return x * n; } }).a1"),
+      written("({ 'q(r'(x, n) { return x * n; } })['q(r']"),
+      { [`a${computed}`]: (x: number, n: number) => x * n }.ab as never,
+      said as never,
+    ];
+    for (const fn of functions) {
+      expect(flattenArguments(fn, [1, 2]).key).not.toBe(flattenArguments(fn, [1, 3]).key);
+    }
+    const greek = written("λ => String().length + λ");
+    expect(flattenArguments(greek, [2]).key).not.toBe(flattenArguments(greek, [3]).key);
+    expect(argumentNames(greek, 1)).toEqual(["λ"]);
   });
 });
 
