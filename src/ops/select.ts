@@ -2,7 +2,7 @@
 import { TidemarkError } from "../base/errors.ts";
 import { LEADING } from "../ir/batch.ts";
 import type { Build } from "../ir/build.ts";
-import type { Value } from "../ir/graph.ts";
+import type { Node, Value } from "../ir/graph.ts";
 import type { NoAttrs, OpDef } from "../ir/op.ts";
 import { alongAll } from "../ir/strips.ts";
 import { elementsOf, sameShape, tensorType, typeText } from "../ir/type.ts";
@@ -108,8 +108,18 @@ export const castTo = (from: DType, to: DType): OpDef<CastAttrs> =>
  */
 function widened(b: Build, ct: Value, dtype: DType): Value {
   const node = b.producer(ct);
-  const attrs = node?.op.facts?.wideResult?.(node.attrs as never, ct.type.dtype, dtype);
-  return node && attrs ? b.call(node.op, node.inputs, attrs as never) : inDtype(b, ct, dtype);
+  return (node && wideProduct(b, node, ct.type.dtype, dtype)) ?? inDtype(b, ct, dtype);
+}
+
+/** What a node that gives `from` computes, in `to` before it is rounded; null where it is no product of such types. */
+export function wideProduct(
+  b: Build,
+  { op, attrs, inputs }: Pick<Node, "op" | "attrs" | "inputs">,
+  from: DType,
+  to: DType,
+): Value | null {
+  const wide = op.facts?.wideResult?.(attrs as never, from, to);
+  return wide ? b.call(op, inputs, wide as never) : null;
 }
 
 /** In the compute type of a type; whole numbers of few bits saturate. */

@@ -6,9 +6,10 @@
 import { at } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
-import { isFloat } from "../kernel/dtype.ts";
+import { type DType, isFloat } from "../kernel/dtype.ts";
 import { full } from "../ops/create.ts";
 import { add } from "../ops/elementwise.ts";
+import { cast, wideProduct } from "../ops/select.ts";
 import type { Log } from "./log.ts";
 import type { Continued, Read } from "./signatures.ts";
 
@@ -77,7 +78,8 @@ class Sweep {
       const value = log.inputAt(entry, index);
       return kind === "sum" ? (this.of(value) as Value) : log.valueAt(value);
     };
-    const made = this.#build.inline(rule.graph, rule.reads.map(read), { where });
+    const product = signature.op === cast ? this.#wideProduct(outputs[0], at(signature.inputTypes, 0).dtype) : null;
+    const made = product ? [product] : this.#build.inline(rule.graph, rule.reads.map(read), { where });
     const continues = rule.reads.flatMap(({ kind, index }) => (kind === "sum" ? [index] : []));
     rule.inputs.forEach((input, k) => {
       const value = this.#base(log.inputAt(entry, input));
@@ -86,6 +88,16 @@ class Sweep {
       this.#sums.set(value, sum ? this.#build.call(add, [sum, contribution], {}) : contribution);
     });
     log.markReversed(entry);
+  }
+
+  /** A cotangent that a product of bf16 or f16 gives, on its way back through a cast: the product before it is rounded. */
+  #wideProduct(ct: Value | undefined, dtype: DType): Value | null {
+    const log = this.#log;
+    const entry = ct ? (log.producer[log.numberOf(ct)] as number) : -1;
+    if (!ct || entry < 0) return null;
+    const { op, attrs, inputTypes } = log.signatureOf(entry);
+    const inputs = inputTypes.map((_, i) => log.valueAt(log.inputAt(entry, i)));
+    return wideProduct(this.#build, { op, attrs, inputs }, ct.type.dtype, dtype);
   }
 
   #zero(value: number): Value {

@@ -4,6 +4,8 @@
  */
 import { describe, expect, it } from "vitest";
 import {
+  attention,
+  autocast,
   checkpoint,
   compile,
   concat,
@@ -16,6 +18,7 @@ import {
   type Tensor,
   tensor,
   valueAndGrad,
+  where,
   whileLoop,
 } from "../api/index.ts";
 import { threefry } from "../base/random.ts";
@@ -183,6 +186,25 @@ describe("gradients on a tape", () => {
       [1, 2, 3],
     ]);
     expect([...result.unused.data()]).toEqual([0, 0]);
+  });
+});
+
+describe("gradients under autocast", () => {
+  const [w, x] = [draw(21, 8, 8), draw(22, 5, 8)];
+  const losses: Record<string, (v: Tensor) => Tensor> = {
+    "of one product": (v) => x.matmul(v).square().mean(),
+    "of several products of a weight": (v) => x.matmul(v).gelu().matmul(v).add(x.matmul(v)).square().mean(),
+    "of operands of attention": (v) => attention(x.matmul(v), x, x.matmul(v)).square().mean(),
+    "where types meet": (v) =>
+      concat([where(x.greater(0), x.matmul(v), x), x])
+        .square()
+        .mean(),
+  };
+  it.each(Object.entries(losses))("are sums in f32 of bf16 products, %s", (_, loss) => {
+    for (const products of ["bf16", "f16"] as const) {
+      const own = autocast(loss, { products });
+      expect(tape((t) => t.gradient(own(w), w)).data()).toEqual(grad(own)(w).data());
+    }
   });
 });
 
