@@ -218,6 +218,13 @@ it("refuses what it cannot do, and stays as it was", () => {
     /InvalidArgument: Pool: there is no option limit[\s\S]*limitBytes/,
   );
   expect(() => new Pool({ limitBytes: "much" })).toThrow("InvalidArgument: byte size");
+  for (const limit of ["much", Number.NaN, -1]) {
+    expect(() => {
+      pool.limitBytes = limit;
+    }).toThrow("InvalidArgument: byte size");
+  }
+  pool.limitBytes = "1KiB";
+  expect(pool.limitBytes).toBe(1024);
   expect(() => new Pool({ history: 0.5 })).toThrow("InvalidArgument: the pool: a history of 0.5");
 });
 

@@ -89,8 +89,6 @@ export interface PoolBlock {
  */
 export class Pool {
   readonly name: string;
-  /** A lower one holds from the next time that the top moves. */
-  limitBytes: number;
   events: PoolEvents | null = null;
   readonly #reserve: (bytes: number) => void;
   readonly #move: PoolOptions["move"];
@@ -118,6 +116,7 @@ export class Pool {
   #peakAllocated = 0;
   #peakReserved = 0;
   #currentGeneration = 0;
+  #limitBytes = Number.POSITIVE_INFINITY;
   readonly #tags: string[] = [];
   readonly #tagNumbers = new Map<string, number>();
 
@@ -125,11 +124,20 @@ export class Pool {
     requireOptions(options);
     const { name = "the pool", limitBytes, reserve, move, history = 0 } = options;
     this.name = name;
-    this.limitBytes = limitOf(limitBytes);
+    this.#limitBytes = limitOf(limitBytes);
     this.#reserve = reserve ?? (() => undefined);
     this.#move = move;
     this.record(history);
     this.#free = new FreeBlocks({ address: this.#address, bytes: this.#bytes });
+  }
+
+  /** A lower one than there was holds from the next time that the top moves. */
+  get limitBytes(): number {
+    return this.#limitBytes;
+  }
+
+  set limitBytes(limit: string | number) {
+    this.#limitBytes = limitOf(limit);
   }
 
   /** From now on the last `most` allocations and frees are remembered; 0: none. */
@@ -178,11 +186,11 @@ export class Pool {
   /** Whether there is room for so many bytes where blocks are now. */
   fits(bytes: number): boolean {
     const size = wholeGranules(bytes);
-    return this.#usedTop + size <= this.limitBytes || this.#free.bestFit(size) >= 0;
+    return this.#usedTop + size <= this.#limitBytes || this.#free.bestFit(size) >= 0;
   }
 
   #fitsMoved(size: number): boolean {
-    return this.#move !== undefined && this.#active + size <= this.limitBytes;
+    return this.#move !== undefined && this.#active + size <= this.#limitBytes;
   }
 
   /** Gives a block back. */
@@ -284,7 +292,7 @@ export class Pool {
       peak: { allocated: this.#peakAllocated, reserved: this.#peakReserved },
       largestFree: this.#free.largestBytes,
       blocks: this.#blocks,
-      limit: this.limitBytes,
+      limit: this.#limitBytes,
       allocations: this.#allocations,
       moved: this.#moved,
     };
@@ -362,10 +370,10 @@ export class Pool {
 
   /** A block at the top; free space there is the start of it. */
   #extend(size: number, asked: number, tag: number): number {
-    if (this.#usedTop + size > this.limitBytes && this.#fitsMoved(size)) this.closeGaps();
+    if (this.#usedTop + size > this.#limitBytes && this.#fitsMoved(size)) this.closeGaps();
     const address = this.#usedTop;
     const top = address + size;
-    if (top > this.limitBytes) throw poolRefused(this, { bytes: asked, tag: this.tagText(tag) });
+    if (top > this.#limitBytes) throw poolRefused(this, { bytes: asked, tag: this.tagText(tag) });
     if (top > this.#reservedSoFar) this.#reserveUpTo(top, asked, tag);
     const isFree = address < this.#top;
     if (isFree) this.#free.remove(this.#last);
