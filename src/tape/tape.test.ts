@@ -445,6 +445,7 @@ describe("misuse of a tape", () => {
       );
     }
     expect(() => tape(5 as never)).toThrow(/InvalidArgument/);
+    expect(() => tape(() => x, null as never)).toThrow(/InvalidArgument: tape: options must be an object, got null/);
     for (const history of [-5, 1.5, Number.NaN, 1e12]) {
       expect(() => tape(() => x, { memory: 64, history })).toThrow(/InvalidArgument: tape: a history of/);
     }

@@ -52,7 +52,8 @@ const OPTIONS: OptionKinds<TapeOptions> = {
 };
 
 /** Tapes run where their pool is: what is compiled for other targets is not asked of them. */
-function requireOwnTarget({ target }: TapeOptions & { readonly target?: unknown }): void {
+function requireOwnTarget(options: (TapeOptions & { readonly target?: unknown }) | null): void {
+  const target = options?.target;
   if (target === undefined) return;
   const name = isTarget(target) ? target.description.name : describe(target);
   fail(
