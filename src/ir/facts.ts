@@ -56,6 +56,8 @@ export interface OpFacts<A> {
    * null where it cannot.
    */
   wideResult?(attrs: A, from: DType, to: DType): A | null;
+  /** Its derivative takes a cotangent that a product gives from the product before it is rounded. */
+  readonly takesWide?: true;
   /** The attributes of a product some of whose factors are zero: for each input a line through its last two axes, or []. */
   withZeroFactors?(attrs: A, lines: readonly (readonly number[])[]): A;
   /** The result is the first input with a window of it overwritten by the second, or changed by it. */

@@ -144,6 +144,7 @@ export const cast: OpDef<CastAttrs> = defineOp<CastAttrs>({
     pointwise: true,
     value: (c, at) => converted(c.inputs[0]?.(at) as Expr, c.attrs.dtype),
   },
+  facts: { takesWide: true },
   exactInDouble: true,
   simplify(b, node, { dtype }) {
     const x = node.inputs[0] as Value;

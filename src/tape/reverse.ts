@@ -1,7 +1,8 @@
 /**
  * @file The reverse sweep of a tape: from a target's entry back to the first that depends on a source, the reverse of each entry is recorded
  * as further entries. Contributions to a cotangent are summed in the order of `grad`, the last use first; operations with regions
- * continue the sums that there are, as their nodes would, and what is used under several names has one sum. So bits are those of `grad`.
+ * continue the sums that there are, as their nodes would, and what is used under several names has one sum. So bits are those of `grad`; those of
+ * second derivatives through loops may not be.
  */
 import { at } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
@@ -9,7 +10,7 @@ import type { Value } from "../ir/graph.ts";
 import { type DType, isFloat } from "../kernel/dtype.ts";
 import { full } from "../ops/create.ts";
 import { add } from "../ops/elementwise.ts";
-import { cast, wideProduct } from "../ops/select.ts";
+import { wideProduct } from "../ops/select.ts";
 import type { Log } from "./log.ts";
 import type { Continued, Read } from "./signatures.ts";
 
@@ -78,7 +79,9 @@ class Sweep {
       const value = log.inputAt(entry, index);
       return kind === "sum" ? (this.of(value) as Value) : log.valueAt(value);
     };
-    const product = signature.op === cast ? this.#wideProduct(outputs[0], at(signature.inputTypes, 0).dtype) : null;
+    const product = signature.op.facts?.takesWide
+      ? this.#wideProduct(outputs[0], at(signature.inputTypes, 0).dtype)
+      : null;
     const made = product ? [product] : this.#build.inline(rule.graph, rule.reads.map(read), { where });
     const continues = rule.reads.flatMap(({ kind, index }) => (kind === "sum" ? [index] : []));
     rule.inputs.forEach((input, k) => {

@@ -99,7 +99,7 @@ describe("keys", () => {
     const functions = [
       written("function (x, // the base\n n) { return x * n; }"),
       written("(\n  x, // )\n  n, /* = 3 ) */\n) => x * n"),
-      written("function (x) { const u = 'http://a'; return x * arguments[1]; }"),
+      written("function (x) { const u = 'a // b'; return x * arguments[1]; }"),
       written("({ ['a' + String(1)](x, n) { return x * n; } }).a1"),
       written("({ 'q(r'(x, n) { return x * n; } })['q(r']"),
       { [`a${computed}`]: (x: number, n: number) => x * n }.ab as never,
