@@ -103,6 +103,7 @@ const NEVER: Readonly<Record<string, string>> = {
   exactPlanner: "takes a solver, and gives its strategy by itself, not by a name",
   highsSolver: "does what exactPlanner does",
   detectFeatures: "makes modules of a few bytes",
+  orderSteps: "places within bounds that it has computed",
   tapeCounts: "reads numbers; an engine that it makes for that runs nothing",
 };
 

@@ -177,6 +177,12 @@ describe("greedy placement", () => {
     expect(place(problemOf([], 8), 0)).toEqual({ offsets: [], height: 0, strategy: "bytes/first-fit" });
   });
 
+  it("refuses a bound that is no number of bytes, where a search for it would not end", () => {
+    for (const bound of [Number.NaN, -1, undefined as unknown as number]) {
+      expect(() => place(problemOf([], 8), bound)).toThrow(/InvalidArgument.*lower bound is (NaN|-1|undefined)/);
+    }
+  });
+
   it("is the same every time and does not depend on the order of equals", () => {
     const problem = problemOf(
       Array.from({ length: 50 }, (_, i) => ({ start: i % 7, length: 3, bytes: 8 })),

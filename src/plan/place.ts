@@ -3,6 +3,7 @@
  * a search for a lower one (place/search.ts). The search is limited by work, not by time, so a plan is a function of
  * its problem. Persistent buffers have their offset already (`fixedAt`) and come first.
  */
+import { TidemarkError } from "../base/errors.ts";
 import { type Placement, placeGreedily } from "./place/greedy.ts";
 import { searchPlacement } from "./place/search.ts";
 import type { Problem } from "./problem.ts";
@@ -24,6 +25,8 @@ const MOST_WORK = 2e8;
 /**
  * A low placement, deterministic. `boundBytes` is a lower bound of every height.
  *
+ * @throws InvalidArgument for a bound or a target that is no number of bytes
+ *
  * @example
  * import { boundOf, parseCsv, place } from "tidemark/plan";
  *
@@ -33,6 +36,10 @@ const MOST_WORK = 2e8;
  */
 export function place(problem: Problem, boundBytes: number, { target, effort = 1 }: PlaceOptions = {}): Placement {
   const enough = Math.max(boundBytes, target ?? boundBytes);
+  if (!(enough >= 0)) {
+    const summary = `place: the lower bound is ${boundBytes} and the target ${target}, and both count bytes`;
+    throw new TidemarkError("InvalidArgument", summary, { help: "pass boundOf(problem).bytes" });
+  }
   const start = placeGreedily(problem, enough);
   if (start.height <= enough) return start;
   const { offsets, height, strategy } = searchPlacement(problem, {
