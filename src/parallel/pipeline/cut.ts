@@ -23,6 +23,8 @@ type Tensors = readonly Tensor[];
 
 /** Functions of leaves of a device's own parameters. */
 export interface CutStage {
+  /** Gradients of weights are a part of their own, even where they need nothing of the others. */
+  readonly apart: boolean;
   readonly kept: readonly TensorType[];
   readonly late: readonly TensorType[];
   readonly between: readonly TensorType[];
@@ -126,6 +128,7 @@ export function cutStage(stage: (own: Tree, x: Tensor) => Tensor, own: Tree, x: 
   const cut = cutJoint(joint, leaves.length - 1, apart);
   const { kept, late, between } = cut;
   return {
+    apart,
     ...{ kept: typesOf(kept), late: typesOf(late), between: typesOf(between) },
     forward(leavesOf, given) {
       const [made, ...values] = applyGraph(cut.forward, [...leavesOf, ...captures, given]);

@@ -215,6 +215,54 @@ describe("a pipeline", () => {
     }
   });
 
+  it.each(SCHEDULES)(
+    "%s has stages whose parameters get no gradient, and that hand on what they are given",
+    (schedule) => {
+      const chunks = schedule === "interleaved" ? 2 : 1;
+      const loss = pipeline(
+        { ...model, stage: (_own: Own, x: Tensor) => x },
+        { over: "pipeline", microbatches: 2, schedule, chunks },
+      );
+      const fn = (own: { shared: Shared; stages: readonly Own[] }, x: Tensor, t: Tensor) => {
+        const [value, g] = loss.valueAndGrad(own, x, t);
+        return [value, g.shared, g.stages];
+      };
+      const spec = { shared: [], stages: "pipeline" };
+      const on = { mesh: mesh({ pipeline: 2 }), in: [spec, [], []], out: [[], [], "pipeline"] };
+      const argsOf = (rank: number) => [
+        { shared, stages: Array.from({ length: chunks }, (_, c) => ownOf(2 * c + rank)) },
+        ...batchOf(4),
+      ];
+      const [x, t] = batchOf(4);
+      const [value, g] = valueAndGrad((p: Shared) => model.last(p, model.first(p, x, t), x, t))(shared);
+      for (const [found, table, out, ...own] of onDevices(fn as never, on, argsOf).results) {
+        expect(found?.[0]).toBeCloseTo(value.item(), 6);
+        for (const [got, wanted] of [
+          [table, g.table],
+          [out, g.out],
+        ] as const)
+          expect([...(got ?? [])].map((n, i) => Math.abs(n - (wanted.data()[i] as number)) < 1e-6)).not.toContain(
+            false,
+          );
+        expect(own.flatMap((data) => [...data]).every((n) => n === 0)).toBe(true);
+      }
+    },
+  );
+
+  it("refuses stages of a device that are not alike", () => {
+    const loss = pipeline(model, { over: "pipeline", microbatches: 2, schedule: "interleaved", chunks: 2 });
+    const on = { mesh: mesh({ pipeline: 1 }), in: [{ shared: [], stages: "pipeline" }, [], []], out: "pipeline" };
+    const run = (second: object) =>
+      shard((p: never, a: Tensor, b: Tensor) => loss.valueAndGrad(p, a, b)[0], on)(
+        { shared, stages: [ownOf(0), second] } as never,
+        ...batchOf(4),
+      );
+    const { a, b } = ownOf(1);
+    expect(() => run({ a, b: b.slice([[0, 1]]) })).toThrow("stages[1] has other parameters than stages[0]");
+    // members in another order would be taken one for the other
+    expect(() => run({ b, a })).toThrow("stages[1] has other parameters than stages[0]");
+  });
+
   it("says what is wrong", () => {
     const given = { over: "pipeline", microbatches: 2 };
     const run = (m: typeof model, options: PipelineOptions, rows = 4) => {

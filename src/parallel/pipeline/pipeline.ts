@@ -3,10 +3,10 @@ import { mul } from "../../api/elementwise.ts";
 import { dynamicSlice } from "../../api/indexing.ts";
 import { reshape } from "../../api/shape.ts";
 import { at } from "../../base/invariant.ts";
-import { type TensorType, typeText } from "../../ir/type.ts";
+import { type TensorType, tensorType, typeText } from "../../ir/type.ts";
 import { fail, type OptionKinds, requireFunction, requireOptions } from "../../trace/arguments.ts";
 import { Tensor, tensorTypeOf } from "../../trace/tensor.ts";
-import { flatten, type Tree, unflatten } from "../../trace/tree.ts";
+import { type Flat, flatten, type Tree, treeKey, unflatten } from "../../trace/tree.ts";
 import { sameTogether } from "../buckets.ts";
 import { allReduce, vary } from "../collectives.ts";
 import { currentMesh } from "../current.ts";
@@ -143,6 +143,21 @@ export function pipeline<P extends Tree, S extends Tree, B extends readonly Tree
   return { valueAndGrad: (params, ...batch) => valueAndGrads(model, options, params, batch) };
 }
 
+/** Fails where a device's stages have other parameters than its first, or the same in another order. */
+function requireAlike(own: readonly Flat[]): void {
+  const keyOf = ({ def, leaves }: Flat): string =>
+    `${treeKey(def)} ${leaves.map(({ dtype, shape }) => typeText(tensorType(dtype, shape))).join(", ")}`;
+  const [first = "", ...others] = own.map(keyOf);
+  const other = others.findIndex((key) => key !== first) + 1;
+  if (other === 0) return;
+  const summary = `pipeline: stages[${other}] has other parameters than stages[0]: ${others[other - 1]}, not ${first}`;
+  fail(
+    "InvalidTree",
+    summary,
+    "stages are equal: give all of them the same members, in the same order, of the same types",
+  );
+}
+
 /** The type that goes from stage to stage: it varies over all that a stage makes it vary over. */
 function cutOf(
   stage: (own: Tree, x: Tensor) => Tensor,
@@ -174,6 +189,7 @@ function valueAndGrads<P extends Tree, S extends Tree, B extends readonly Tree[]
     fail("InvalidTree", summary, `give { shared, stages: [${chunks === 1 ? "own" : "first, second, …"}] }`);
   }
   const given = { shared: flatten(params.shared, "shared"), own: params.stages.map((own) => flatten(own, "stages")) };
+  requireAlike(given.own);
   const batchLeaves = batch.flatMap((arg) => flatten(arg, "batch").leaves);
   const all = union([axes, ...batchLeaves.map(axesIn)]);
   const varying = (x: Tensor): Tensor =>

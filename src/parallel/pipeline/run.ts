@@ -206,9 +206,8 @@ class Slots {
   #backward(now: Carry, row: Tensor, c: number): Carry {
     const { cut, own } = this.#parts;
     const { dx, between } = now;
-    const isApart = cut.between.length + cut.late.length > 0;
     // a state that is handed through would be copied
-    const sums = isApart ? [] : at(now.own, c);
+    const sums = cut.apart ? [] : at(now.own, c);
     const done = where(this.#does(row, "backward", c), row, { dx, between, sums }, (state, of) => {
       const stored = { kept: this.#read(now.kept, of("kept")), late: this.#read(now.late, of("late")) };
       const made = cut.backward(at(own, c), stored, taken(now.dy, of("dy")));
@@ -218,7 +217,7 @@ class Slots {
         sums: addAll(state.sums, made.grads),
       };
     });
-    return { ...now, dx: done.dx, between: done.between, own: isApart ? now.own : now.own.with(c, done.sums) };
+    return { ...now, dx: done.dx, between: done.between, own: cut.apart ? now.own : now.own.with(c, done.sums) };
   }
 
   #read(stores: Tensors, row: Tensor): Tensors {
@@ -241,8 +240,8 @@ class Slots {
   }
 
   #weights(now: Carry, row: Tensor, c: number): Carry {
-    const { cut, own, rows } = this.#parts;
-    if (rows.counts.between === 0) return now;
+    const { cut, own } = this.#parts;
+    if (!cut.apart) return now;
     const sums = where(this.#does(row, "weights", c), row, at(now.own, c), (state, of) => {
       const stored = { late: this.#read(now.late, of("late")), between: this.#read(now.between, of("between")) };
       return addAll(state, cut.weights(at(own, c), stored));
