@@ -103,10 +103,13 @@ async function runOne(start: DeviceStart, parts: Parts, run: (device: Device) =>
   }
 }
 
+/** Errors of other realms too, of which the class is another one. */
+const isError = (thrown: unknown): thrown is Error =>
+  thrown instanceof Error || Object.prototype.toString.call(thrown) === "[object Error]";
+
 /** What was thrown, as data. */
 function failureOf(thrown: unknown): SentFailure {
-  if (!(thrown instanceof Error))
-    return { message: `${describe(thrown)} was thrown`, where: undefined, cause: undefined };
+  if (!isError(thrown)) return { message: `${describe(thrown)} was thrown`, where: undefined, cause: undefined };
   // a TidemarkError says where it is
   if (thrown instanceof TidemarkError) return { message: thrown.message, where: undefined, cause: thrown };
   return { message: `${thrown.name}: ${thrown.message}`, where: lineOf(thrown), cause: thrown };

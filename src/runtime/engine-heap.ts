@@ -29,6 +29,7 @@ interface NodeProcess {
 
 /** Bytes below which what planning left is not worth a collection. */
 const LEAST_GROWTH = 6 * 2 ** 20;
+const LOOKS_FOR_COLLECT = 4;
 
 /** A flag of V8 while a program is made, and otherwise; from which Node on, and up to which. */
 type Flag = readonly [during: string, otherwise: string, since: number, until: number];
@@ -66,6 +67,20 @@ function findEngine(): Engine | null {
   const flags = FLAGS.filter(([, , since, until]) => major >= since && major <= until);
   const [v8, vm] = ["node:v8", "node:vm"].map((name) => node?.getBuiltinModule?.(name));
   return v8 && vm && !DECIDED.test(given) ? { v8: v8 as V8, vm: vm as Vm, flags } : null;
+}
+
+/**
+ * The engine's function that collects. Flags are those of the whole process: another thread that looks for it at the same time may
+ * have taken the flag back, and it is looked for again. Undefined: not found this time.
+ */
+function findCollect({ v8, vm }: Engine): (() => void) | undefined {
+  for (let i = 0; i < LOOKS_FOR_COLLECT; i++) {
+    v8.setFlagsFromString("--expose-gc");
+    const found = vm.runInNewContext('typeof gc === "function" ? gc : undefined');
+    v8.setFlagsFromString("--no-expose-gc");
+    if (found) return found as () => void;
+  }
+  return undefined;
 }
 
 /** The heap of the engine at hand: part of the host. */
@@ -109,12 +124,9 @@ export class EngineHeap {
     const worth = grown >= Math.max(LEAST_GROWTH, before.used / 4);
     this.#before = null;
     if (!worth) return;
-    const { v8, vm } = engine;
-    if (!this.#collect) {
-      v8.setFlagsFromString("--expose-gc");
-      this.#collect = vm.runInNewContext("gc") as () => void;
-      v8.setFlagsFromString("--no-expose-gc");
-    }
+    const { v8 } = engine;
+    this.#collect ??= findCollect(engine);
+    if (!this.#collect) return;
     // pages with few objects left are emptied and given back too
     v8.setFlagsFromString("--compact-on-every-full-gc");
     this.#collect();
