@@ -35,6 +35,7 @@ export function parseBytes(size: string | number): number {
     if (size < 0) fail(String(size), "is negative");
     return Math.floor(size);
   }
+  if (typeof size !== "string") fail(String(size), "is neither a number nor a text");
   const text = size.trim();
   const shown = JSON.stringify(size);
   if (text.startsWith("-")) fail(shown, "is negative");

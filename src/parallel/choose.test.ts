@@ -73,4 +73,11 @@ describe("the form of a step", () => {
     expect(() => chooseForm(forms, { network: 0 })).toThrow("network is 0");
     expect(() => chooseForm(forms, { latency: Number.NaN })).toThrow("latency is");
   });
+
+  it("names what is missing of a form", () => {
+    const { step, args } = formOf(1, 1, 0);
+    expect(() => chooseForm([{ name: "one", step } as never])).toThrow("chooseForm: args must be a list");
+    expect(() => chooseForm([{ step, args } as never])).toThrow("chooseForm: the name of a form is undefined");
+    expect(() => chooseForm([formOf(1, 1, 0)], { memory: null as never })).toThrow("byte size null is neither");
+  });
 });

@@ -128,6 +128,9 @@ export function chooseForm<F extends ParallelForm>(
   const description = { ...own, collectives: true as const, rates: { ...own.rates, ...network } };
   const all = forms.map((form) => {
     requireFunction("chooseForm", "step", form?.step, example);
+    requireArray("chooseForm", "args", form.args, example);
+    if (typeof form.name !== "string")
+      fail("InvalidArgument", `chooseForm: the name of a form is ${describe(form.name)}`, example);
     return { form, figures: figuresOf(form, memoryBytes, description) };
   });
   const sorted = all.toSorted(

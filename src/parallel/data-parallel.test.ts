@@ -136,4 +136,14 @@ describe("data parallel", () => {
     expect(() => dataParallel(lossOf, sgd({ lr: 1, clip: clipByGlobalNorm(1) }), options)).toThrow("without clip");
     expect(() => dataParallel(lossOf, sgd({ lr: 1 }), { ...options, zero: 4 as never })).toThrow("give 0, 1, 2 or 3");
   });
+
+  it("refuses by name what is no state", () => {
+    const lossOf = (w: Tensor, x: Tensor): Tensor => x.matmul(w).sum();
+    const train = dataParallel(lossOf, sgd({ lr: 1 }), { mesh: mesh({ data: 1 }), over: "data" });
+    expect(() => train.step({} as never, tensor([[1, 2]]))).toThrow("dataParallel: step is given no state");
+    expect(() => train.resume(null as never)).toThrow("dataParallel: resume is given no state");
+    expect(() => train.params(1 as never)).toThrow("dataParallel: params is given no state");
+    const whole = { params: tensor([[1], [2]]), slots: {}, step: tensor(0, { dtype: "i32" }) };
+    expect(() => train.whole(whole as never)).toThrow("give what init, resume or step made");
+  });
 });

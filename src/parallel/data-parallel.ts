@@ -263,6 +263,18 @@ function requireWhole({ zero = 0, microbatches = 1 }: DataParallelOptions): void
     fail("InvalidArgument", `dataParallel: ${microbatches} microbatches of a pipeline`, "give them to pipeline alone");
 }
 
+/** The names of a state's slots; fails where it is none. */
+function slotsIn(name: string, state: object, members: readonly string[]): readonly string[] {
+  const given = state as { readonly slots?: unknown } | null | undefined;
+  const isState = typeof given === "object" && given !== null && members.every((member) => member in given);
+  if (isState && typeof given.slots === "object" && given.slots !== null) return Object.keys(given.slots);
+  const help = name === "resume" ? "give what whole made, or load() of it" : "give what init, resume or step made";
+  return fail("InvalidTree", `dataParallel: ${name} is given no state`, `a state has ${members.join(", ")}: ${help}`);
+}
+
+const OF_WHOLE = ["params", "slots", "step"] as const;
+const OF_DEVICE = [...OF_WHOLE, "shapes"] as const;
+
 class Training<P extends Tree, B extends readonly Tree[]> {
   readonly #lossOf: ((params: P, ...batch: B) => Tensor) | LossWithGradients<P, B>;
   readonly #optimizer: Optimizer;
@@ -361,7 +373,7 @@ class Training<P extends Tree, B extends readonly Tree[]> {
       const next = this.#updated(own, this.#mean(grads, share));
       return { state: next, loss: mul(allReduce(vary(sum, { over }), { over }), share) };
     };
-    const spec = this.#spec(Object.keys(state.slots));
+    const spec = this.#spec(slotsIn("step", state, OF_DEVICE));
     const given = batch.map((_, i): Spec => this.#options.batch?.[i] ?? over);
     return this.#sharded(step, [spec, ...given], { state: spec, loss: [] })(state, ...batch);
   }
@@ -372,7 +384,7 @@ class Training<P extends Tree, B extends readonly Tree[]> {
       const like = flatten(shapes, "shapes").leaves.map((x) => fullOf(x.dtype, shapeOf(x), 0));
       return rebuilt(kept, (parts) => this.#exchange.gathered(parts, like));
     };
-    const spec = this.#spec(Object.keys(state.slots));
+    const spec = this.#spec(slotsIn("params", state, OF_DEVICE));
     return this.#sharded(params, [spec], this.#options.params ?? [])(state);
   }
 
@@ -391,7 +403,7 @@ class Training<P extends Tree, B extends readonly Tree[]> {
       const gathered = (tree: P): P => rebuilt(tree, (parts) => this.#exchange.gathered(parts, like));
       return { params: zero === 3 ? gathered(kept) : kept, slots: mapped(slots, gathered), step };
     };
-    const spec = this.#spec(Object.keys(state.slots));
+    const spec = this.#spec(slotsIn("whole", state, OF_DEVICE));
     return this.#sharded(whole as never, [spec], this.#wholeSpec(state.slots))(state as never) as never;
   }
 
@@ -403,7 +415,7 @@ class Training<P extends Tree, B extends readonly Tree[]> {
       const shapes = zero === 3 ? emptyLike(params) : ([] as const);
       return { params: kept, slots: zero === 0 ? slots : mapped(slots, own), step, shapes };
     };
-    const spec = this.#spec(Object.keys(state.slots));
+    const spec = this.#spec(slotsIn("resume", state, OF_WHOLE));
     return this.#sharded(resume as never, [this.#wholeSpec(state.slots)], spec)(state as never) as never;
   }
 }
