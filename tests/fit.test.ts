@@ -239,8 +239,20 @@ describe("tidemark fit", () => {
     expect(await wrong(config, "--size", "T=0")).toContain("give sizes by name");
     expect(await wrong(config, "--size", "H=3")).toContain("batch and T");
     expect(await wrong("mlp", "--batch", "3")).toContain("has the batch that it is written with");
+    expect(await wrong(config, "--batch", "3", "--size", "batch=5")).toContain("--batch with --size batch=…");
     writeFileSync(join(folder, "bad.json"), "{");
     expect(await wrong(join(folder, "bad.json"))).toContain("is not JSON");
+  });
+
+  it("says that no plan fits", async () => {
+    const { code, err, out } = await tidemark("fit", "mlp", "--points", "2", "--budget", "1KiB");
+    expect(err).toBe("");
+    expect(code).toBe(0);
+    expect(out).toContain("planned, over the budget");
+    expect(out).toContain("no plan fits 1 KiB");
+    const fitting = await tidemark("fit", "mlp", "--points", "2", "--budget", "100MiB");
+    expect(fitting.out).toContain("planned, for the budget");
+    expect(fitting.out).not.toContain("no plan fits");
   });
 
   it("counts programs of this library too", async () => {
@@ -303,6 +315,15 @@ describe.runIf(hasLarge)("an ONNX model with a fixed batch", () => {
     expect(onnx.batch).toBe(64);
     expect(Math.abs(onnx.planPeakBytes / exported.planPeakBytes - 1)).toBeLessThan(0.02);
     expect(Math.abs(onnx.torchPeakBytes / exported.torchPeakBytes - 1)).toBeLessThan(0.02);
+  });
+
+  it("takes the batch once, by --batch or by the name of its open size", async () => {
+    const open = join(MODELS, "extra/dyn.pt2");
+    const { code, err } = await tidemark("fit", open, "--batch", "3", "--size", "s17=5");
+    expect(code).toBe(1);
+    expect(err).toContain("--batch with --size s17=…");
+    const scaled = await tidemark("scale", open, "--devices", "2", "--batch", "4", "--size", "s17=5");
+    expect(scaled.err).toContain("--batch with --size s17=…");
   });
 
   it("has a largest batch", async () => {

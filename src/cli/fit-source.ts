@@ -14,7 +14,7 @@ import type { OptimizerName } from "../fit/torch/optimizer.ts";
 import type { EagerProgram, Loss } from "../fit/torch/step.ts";
 import { readModel } from "../node/models.ts";
 import { traceFunction } from "../trace/function.ts";
-import { usageError } from "./command.ts";
+import { type Arguments, usageError } from "./command.ts";
 import { requireFile } from "./files.ts";
 import { type Loaded, loadProgram } from "./load.ts";
 import { programOf, standInsOf } from "./model-program.ts";
@@ -44,6 +44,8 @@ export interface FitSource {
   readonly name: string;
   /** The batch that it has by itself; null where none can be told. */
   readonly batch: number | null;
+  /** The open size that is its batch; null where it has none. */
+  readonly openBatch: string | null;
   /** Undefined: as it is. */
   at(batch: number | undefined): FitCase;
 }
@@ -75,6 +77,7 @@ function exportedSource(path: string, settings: FitSettings): FitSource {
   return {
     name: basename(path),
     batch: typeof first === "number" ? first : (settings.sizes[String(first)] ?? null),
+    openBatch: typeof first === "string" ? first : null,
     at(batch) {
       if (batch === undefined) return trainingCase(open, path, settings, "squares");
       if (typeof first === "string") {
@@ -84,6 +87,12 @@ function exportedSource(path: string, settings: FitSettings): FitSource {
       return trainingCase(model, path, settings, "squares");
     },
   };
+}
+
+/** Throws where the batch is given twice. */
+export function requireOneBatch(args: Arguments, { openBatch }: FitSource, { sizes }: FitSettings): void {
+  if (!args.has("batch") || openBatch === null || sizes[openBatch] === undefined) return;
+  throw usageError(`--batch with --size ${openBatch}=…`, "give one of them");
 }
 
 function bytesOf(path: string): Uint8Array {
@@ -101,6 +110,7 @@ function configSource(path: string, settings: FitSettings): FitSource {
   return {
     name: path,
     batch: usual,
+    openBatch: "batch",
     at: (batch = usual) =>
       trainingCase(modelOfConfig(json, sizesAt(batch)), path, { ...settings, sizes: {} }, "cross-entropy"),
   };
@@ -138,6 +148,7 @@ async function onnxSource(path: string, settings: FitSettings): Promise<FitSourc
   return {
     name: basename(path),
     batch: typeof first === "string" ? (settings.sizes[first] ?? null) : first,
+    openBatch: typeof first === "string" ? first : null,
     at(batch) {
       const isOpen = typeof first === "string";
       const sizes = batch === undefined || !isOpen ? settings.sizes : { ...settings.sizes, [first]: batch };
@@ -173,9 +184,10 @@ async function programSource(word: string): Promise<FitSource> {
   return {
     name: loaded.name,
     batch: null,
+    openBatch: null,
     at(batch) {
       if (batch !== undefined) {
-        throw usageError(`--batch ${batch}: ${word} has the batch that it is written with`, "change it in the module");
+        throw usageError(`--batch: ${word} has the batch that it is written with`, "change it in the module");
       }
       return graphCase(loaded, { floatBytes: undefined }, []);
     },

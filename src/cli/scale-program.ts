@@ -10,7 +10,7 @@ import { chooseTarget } from "../runtime/choose-target.ts";
 import { flatten } from "../trace/tree.ts";
 import type { DeviceColumn, DevicesData } from "../view/devices-page.ts";
 import { type Arguments, type Io, integerOption, sizeOf, usageError, writeJson } from "./command.ts";
-import { type FitSource, fitSource } from "./fit-source.ts";
+import { type FitSource, fitSource, requireOneBatch } from "./fit-source.ts";
 import type { Loaded } from "./load.ts";
 import { sizesOf } from "./model-program.ts";
 import { devicesAsked, meshOf, ratesOf } from "./scale-options.ts";
@@ -77,7 +77,9 @@ export async function scaleProgram(args: Arguments, io: Io): Promise<void> {
   const devices = devicesOf(args);
   const word = args.positionals[0] as string;
   const settings = { optimizer: "adamw", sizes: sizesOf(args), floatBytes: undefined, dropout: false } as const;
-  const parts = partsOf(atBatch(args, await fitSource(word, settings), devices));
+  const source = await fitSource(word, settings);
+  requireOneBatch(args, source, settings);
+  const parts = partsOf(atBatch(args, source, devices));
   const memoryBytes = sizeOf(args, "memory");
   const { description } = chooseTarget(currentHost(), "native", { isPlanned: true }).target;
   const stages = args.has("zero")

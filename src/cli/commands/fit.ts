@@ -19,7 +19,7 @@ import {
   usageError,
   writeJson,
 } from "../command.ts";
-import { type FitCase, type FitSettings, type FitSource, fitSource } from "../fit-source.ts";
+import { type FitCase, type FitSettings, type FitSource, fitSource, requireOneBatch } from "../fit-source.ts";
 import { SIZE_OPTION, sizesOf } from "../model-program.ts";
 import { type PersistentFigures, persistentFigures, plansOfLoaded, progressTo } from "../plan-figures.ts";
 import { PROGRESS_OPTION } from "../progress.ts";
@@ -136,7 +136,9 @@ function reportText(report: FitReport): string {
   const rows: string[][] = [["PyTorch as it is", formatBytes(torchPeakBytes), `most during ${report.torchPeakAt}`]];
   for (const [what, bytes] of Object.entries(report.torchPeak)) rows.push([`  ${what}`, formatBytes(bytes), ""]);
   if (planPeakBytes !== null && minimumBytes !== null) {
-    const within = budgetBytes === null ? "planned, everything kept" : "planned, for the budget";
+    const isOver = budgetBytes !== null && planPeakBytes > budgetBytes;
+    const forBudget = isOver ? "planned, over the budget" : "planned, for the budget";
+    const within = budgetBytes === null ? "planned, everything kept" : forBudget;
     rows.push([
       within,
       formatBytes(planPeakBytes),
@@ -156,6 +158,7 @@ function reportText(report: FitReport): string {
   if (budgetBytes !== null) {
     const word = torchPeakBytes <= budgetBytes ? "fits" : "does not fit";
     lines.push(`PyTorch as it is ${word} ${formatBytes(budgetBytes)}`);
+    if (minimumBytes !== null && minimumBytes > budgetBytes) lines.push(`no plan fits ${formatBytes(budgetBytes)}`);
     if (report.largestBatch !== null)
       lines.push(`the largest batch that fits in PyTorch as it is: ${report.largestBatch}`);
   }
@@ -192,10 +195,8 @@ const savedOf = ({ operation, occurrence }: KeptOperation) => ({ operation, occu
 
 async function run(args: Arguments, io: Io): Promise<void> {
   const settings = settingsOf(args);
-  if (args.has("batch") && args.has("size") && settings.sizes.batch !== undefined) {
-    throw usageError("--batch with --size batch=…", "give one of them");
-  }
   const source = await fitSource(args.positionals[0] as string, settings);
+  requireOneBatch(args, source, settings);
   const asked = args.has("batch") ? integerOption(args, "batch", 1, { least: 1 }) : undefined;
   const budgetBytes = sizeOf(args, "budget");
   const at = source.at(asked);
