@@ -75,8 +75,12 @@ const SINGLE = /^(?:async\s+)?([\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*)\
 const NAME = /^\s*([\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*)\s*(?:=|$)/u;
 
 function readParameters(fn: AnyFunction): Parameters {
-  // not what a function of the user's says of itself
-  const source = Function.prototype.toString.call(fn);
+  const read = parametersIn(Function.prototype.toString.call(fn), fn.length);
+  // what wraps a function may say how that calls its parameters; what it is given is not for it to say
+  return Object.hasOwn(fn, "toString") ? { ...read, names: parametersIn(String(fn), fn.length).names } : read;
+}
+
+function parametersIn(source: string, least: number): Parameters {
   const text = source.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
   const single = SINGLE.exec(text)?.[1];
   const open = text.indexOf("(");
@@ -86,7 +90,7 @@ function readParameters(fn: AnyFunction): Parameters {
   // a name that is computed or quoted may have brackets of its own; what looks like a comment may be in a text
   const isOpen =
     /["'`[]/.test(head) || /\.\.\.|["'`/]/.test(list) || /\barguments\b|\beval\b|\[native code\]/.test(source);
-  return { names, most: isOpen || parts.length < fn.length ? Number.POSITIVE_INFINITY : parts.length };
+  return { names, most: isOpen || parts.length < least ? Number.POSITIVE_INFINITY : parts.length };
 }
 
 /** The text up to the bracket that closes the one before it. */
