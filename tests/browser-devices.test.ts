@@ -3,14 +3,12 @@
  * throws, or is ended, ends all; another page is told what it lacks.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
 import { build } from "rolldown";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { browserPath, launch, NO_BROWSER } from "./support/browser.ts";
+import { browserPath, NO_BROWSER } from "./support/browser.ts";
+import { type IsolatedPages, isolatedPages } from "./support/isolated-pages.ts";
 import { patience } from "./support/patience.ts";
 import { ROOT } from "./support/project.ts";
 
@@ -20,35 +18,11 @@ if (path === null) {
   console.warn(NO_BROWSER);
 }
 
-const ISOLATED = { "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp" };
-
-/** Pages under /isolated/ are; others are not. */
-function serve(script: string): Promise<Server> {
-  const server = createServer((request, response) => {
-    const headers = request.url?.startsWith("/isolated/") ? ISOLATED : {};
-    const isScript = request.url?.endsWith(".js");
-    response.writeHead(200, { "Content-Type": isScript ? "text/javascript" : "text/html", ...headers });
-    response.end(
-      isScript ? script : '<!doctype html><title>devices</title><script type="module" src="devices.js"></script>',
-    );
-  });
-  return new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(server)));
-}
-
 describe.runIf(path !== null)("devices in a browser", () => {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-devices-"));
-  let server: Server;
-  let browser: Browser;
+  let pages: IsolatedPages;
 
-  async function inPage<R>(folderName: string, text: string): Promise<R> {
-    const page = await browser.newPage();
-    page.setDefaultTimeout(patience(60_000));
-    const { address, port } = server.address() as AddressInfo;
-    await page.goto(`http://${address}:${port}/${folderName}/`);
-    const found = await page.evaluate<R>(text);
-    await page.close();
-    return found;
-  }
+  const inPage = <R>(folderName: string, text: string): Promise<R> => pages.inPage(folderName, text);
 
   beforeAll(async () => {
     const file = join(folder, "devices.js");
@@ -56,12 +30,12 @@ describe.runIf(path !== null)("devices in a browser", () => {
     const output = { file, format: "esm", codeSplitting: false } as const;
     // methods of tensors are an effect
     await build({ input, output, treeshake: { moduleSideEffects: (id) => id.startsWith(ROOT) }, logLevel: "silent" });
-    [server, browser] = await Promise.all([serve(readFileSync(file, "utf8")), launch(path as string)]);
+    const html = '<!doctype html><title>devices</title><script type="module" src="devices.js"></script>';
+    pages = await isolatedPages(path as string, { html, script: readFileSync(file, "utf8") });
   }, patience(120_000));
 
   afterAll(async () => {
-    server?.close();
-    await browser?.close();
+    await pages?.close();
     rmSync(folder, { recursive: true, force: true });
   });
 

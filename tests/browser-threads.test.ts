@@ -5,14 +5,12 @@
  */
 
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser } from "playwright-core";
 import { build } from "rolldown";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { browserPath, launch, NO_BROWSER } from "./support/browser.ts";
+import { browserPath, NO_BROWSER } from "./support/browser.ts";
+import { type IsolatedPages, isolatedPages } from "./support/isolated-pages.ts";
 import { patience } from "./support/patience.ts";
 import { ROOT } from "./support/project.ts";
 import type { Outcome } from "./support/threads-page.ts";
@@ -23,35 +21,12 @@ if (path === null) {
   console.warn(NO_BROWSER);
 }
 
-const ISOLATED = { "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp" };
-
-/** Pages under /isolated/ are; others are not. */
-function serve(script: string): Promise<Server> {
-  const server = createServer((request, response) => {
-    const headers = request.url?.startsWith("/isolated/") ? ISOLATED : {};
-    const isScript = request.url?.endsWith(".js");
-    response.writeHead(200, { "Content-Type": isScript ? "text/javascript" : "text/html", ...headers });
-    response.end(isScript ? script : '<!doctype html><title>threads</title><script src="threads.js"></script>');
-  });
-  return new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(server)));
-}
-
 describe.runIf(path !== null)("threads in a browser", () => {
   const folder = mkdtempSync(join(tmpdir(), "tidemark-threads-"));
-  let server: Server;
-  let browser: Browser;
+  let pages: IsolatedPages;
   let alone: Outcome;
 
-  /** Runs text in a page, which gives an outcome. */
-  async function inPage(folderName: string, text: string): Promise<Outcome> {
-    const page = await browser.newPage();
-    page.setDefaultTimeout(patience(60_000));
-    const { address, port } = server.address() as AddressInfo;
-    await page.goto(`http://${address}:${port}/${folderName}/`);
-    const outcome = await page.evaluate<Outcome>(text);
-    await page.close();
-    return outcome;
-  }
+  const inPage = (folderName: string, text: string): Promise<Outcome> => pages.inPage(folderName, text);
 
   const inWorker = (threads: number): string => `new Promise((resolve, reject) => {
     const worker = new Worker("threads.js");
@@ -64,13 +39,13 @@ describe.runIf(path !== null)("threads in a browser", () => {
     const file = join(folder, "threads.js");
     const input = join(ROOT, "tests", "support", "threads-page.ts");
     await build({ input, output: { file, format: "iife" }, logLevel: "silent" });
-    [server, browser] = await Promise.all([serve(readFileSync(file, "utf8")), launch(path as string)]);
+    const html = '<!doctype html><title>threads</title><script src="threads.js"></script>';
+    pages = await isolatedPages(path as string, { html, script: readFileSync(file, "utf8") });
     alone = await inPage("isolated", "compute(1)");
   }, patience(120_000));
 
   afterAll(async () => {
-    server?.close();
-    await browser?.close();
+    await pages?.close();
     rmSync(folder, { recursive: true, force: true });
   });
 
