@@ -9,11 +9,10 @@
  *   --anchors    a script with PyTorch's variants of GPT-2 small and ResNet-50, which prints a line of JSON for each
  *   --kernels    bench/cuda.ts as a bundle
  *   --tidemark   the command's file; default: bin/tidemark.js
- *   --webgpu     tests/support/webgpu-device.ts as a bundle; default: WebGPU is left out
  *   --seconds    for each measurement at most; default: 150
  *   --until      when everything has to be over, in milliseconds since 1970; default: never
  *
- * Sections: gpt2, bf16, resnet, small, products, gaps, torch and torch_bf16 (the anchors), torch_small, host, webgpu; default: all.
+ * Sections: gpt2, bf16, resnet, small, products, gaps, torch and torch_bf16 (the anchors), torch_small, host; default: all.
  * Every figure is written to OUT/gpu-beside.json as soon as it is there; a call that continues another one measures what is missing.
  * bench/gpu-session.mjs calls this with everything that it needs on a bare machine.
  */
@@ -32,7 +31,7 @@ const { values: options, positionals } = parseArgs({
   options: {
     ...{ spec: text(), anchors: text(), kernels: text(), out: text("."), from: text(), python: text("python3") },
     ...{ tidemark: text(path("../bin/tidemark.js")), seconds: text("150"), write: { type: "boolean" } },
-    ...{ webgpu: text(), until: text("Infinity") },
+    ...{ until: text("Infinity") },
   },
 });
 
@@ -180,12 +179,6 @@ const SECTIONS = {
   torch_bf16: () => anchors("bf16", "bf16,expert", { AUTOCAST: "bf16" }),
   torch_small: () => torch("small"),
   host: () => large("host"),
-  webgpu() {
-    const row = { section: "webgpu", by: "tidemark" };
-    if (options.webgpu === undefined || !wanted(row)) return;
-    const { lines, problem } = run(process.execPath, [options.webgpu, "adapter", "product", "steps"]);
-    add({ ...row, lines: lines.filter((line) => line !== ""), ...(problem === null ? {} : { error: problem }) });
-  },
 };
 
 // ---- tables ---------------------------------------------------------------------------------------------------------
@@ -273,11 +266,6 @@ const changedBits = (all) =>
     return hashes.size > 1 ? [`${section}: ${hashes.size} different states where there should be one`] : [];
   });
 
-const webgpuText = (all) => {
-  const { lines = [] } = findIn(all, { section: "webgpu" }) ?? {};
-  return lines.length === 0 ? "" : `WebGPU, through Dawn:\n\n\`\`\`\n${lines.join("\n")}\n\`\`\``;
-};
-
 function tables(all) {
   const about = all.find(({ section }) => section === "about");
   const errors = all
@@ -293,7 +281,6 @@ function tables(all) {
     smallTable(all),
     productsTable(all),
     gapsText(all),
-    webgpuText(all),
   ]
     .filter((part) => part !== "")
     .join("\n\n");

@@ -4,7 +4,7 @@
  *
  *   node bench/peer-step.mjs HARNESS --program=gpt --target=native --threads=2 [--minSteps=10] [--maxSeconds=40]
  *
- * `--target=tape` runs the step on a tape.
+ * `--target=tape` runs the step on a tape; `--target=webgpu` needs WebGPU in this process (`--import` of bench/webgpu-preload.mjs).
  *
  * The import counts what a peer's does: the library, and the smallest product on the target, which starts it. The first
  * step counts what a peer's does: trace, plan, compile, run. Prints `RESULT` and one line of JSON.
@@ -18,7 +18,7 @@ const threads = Number(args.threads ?? 1);
 const options = { target, threads };
 
 const started = performance.now();
-const { compile, ones } = await import("../dist/api/index.js");
+const { compile, ones, webgpu } = await import("../dist/api/index.js");
 if (target === "native" || threads > 1) await import("../dist/node/index.js");
 
 /** A step on a tape, with its state donated, and the most that its pool took. */
@@ -50,9 +50,9 @@ async function requireThreads() {
 
 async function run() {
   const isTape = target === "tape";
-  compile((a, b) => a.matmul(b), isTape ? {} : options)(ones([4, 4]), ones([4, 4]))
-    .sum()
-    .item();
+  if (target === "webgpu") await webgpu();
+  const first = compile((a, b) => a.matmul(b), isTape ? {} : options)(ones([4, 4]), ones([4, 4]));
+  await first.dataAsync();
   const importMs = performance.now() - started;
   if (!isTape) await requireThreads();
   const { BUILT_IN } = await import("../dist/cli/programs/built-in.js");
@@ -64,6 +64,7 @@ async function run() {
   const oneStep = async () => {
     const [next, loss] = step(state, ...batch);
     state = next;
+    if (target === "webgpu") await loss.dataAsync();
     return loss.item();
   };
   const measured = await measure(oneStep, {

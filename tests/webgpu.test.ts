@@ -461,6 +461,19 @@ describe.skipIf(missingGpu !== null)("webgpu", () => {
       /^the package webgpu cannot be loaded \(.*\): npm install webgpu$/,
     );
   });
+
+  it("is the one that is there already, where nothing else is asked for", async () => {
+    const own: Gpu = { requestAdapter: async () => null };
+    const before = Object.getOwnPropertyDescriptor(globalThis, "navigator");
+    Object.defineProperty(globalThis, "navigator", { value: { gpu: own }, configurable: true });
+    try {
+      expect(await nodeGpu()).toBe(own);
+      expect(await nodeGpu(packageFile)).not.toBe(own);
+    } finally {
+      if (before) Object.defineProperty(globalThis, "navigator", before);
+      else Reflect.deleteProperty(globalThis, "navigator");
+    }
+  });
 });
 
 describe("a machine without WebGPU is told so in one line", () => {

@@ -1,14 +1,15 @@
 """Runs policies of `tidemark fit --policy torch` and compares the peak that PyTorch reports with the predicted one.
 
     tidemark fit gpt2-small.b1.graph.pt2 --batch 8 --optimizer sgd --budget 12GB --policy torch > gpt2-small.b8.sgd.py
-    python3 bench/policies/measure.py [--compile] [POLICY.py ...]      needs a CUDA device, torch 2.9 or newer, torchvision, transformers
+    python3 bench/policies/measure.py [--compile] [--until=SECONDS] [POLICY.py ...]      needs a CUDA device, torch 2.9 or newer, torchvision, transformers
 
 A policy file is called MODEL.bBATCH.OPTIMIZER[.anything].py; without arguments all of this folder are run. For each: the predicted and measured
 peak of the third step, without and with the policy, the largest relative difference of gradients, and times of a step.
 
 With --compile each policy is measured under torch.compile too, beside PyTorch's own `activation_memory_budget`: the fraction is found by bisection
-whose peak is as large as the policy's, or else the nearest below, and the times of a step are compared (at most 1.05 is wanted). The exit
-status is 1 where a peak is more than 5 % off, a time above that, or a gradient differs by more than 1 %.
+whose peak is as large as the policy's, or else the nearest below, and the times of a step are compared (at most 1.05 is wanted). With --until=SECONDS
+(since 1970) fractions are tried, and policies begun, while there is time. The exit status is 1 where a peak is more than 5 % off, a time above
+that, or a gradient differs by more than 1 %.
 """
 
 import gc
@@ -102,10 +103,14 @@ def run(name, batch, optimizer, apply, fraction=None):
     return peak, first, min(times[3:])
 
 
-def own_budget(key, peak):
+def own_budget(key, peak, until):
     """PyTorch's own budget with the largest peak up to a given one: fraction, peak, seconds of a step."""
-    low, high, tried = 0.0, 1.0, []
+    low, high, tried, took = 0.0, 1.0, [], 0.0
     for i in range(BISECTIONS + 1):
+        started = time.time()
+        if tried and started + took > until:
+            print(f"      no time was left: {BISECTIONS + 1 - i} fractions were not tried", flush=True)
+            break
         fraction = (low + high) / 2 if i > 0 else 1.0
         found, _, seconds = run(*key, None, fraction)
         tried.append((found, fraction, seconds))
@@ -115,6 +120,7 @@ def own_budget(key, peak):
             break
         else:
             low = fraction
+        took = max(took, time.time() - started)
     fitting = [one for one in tried if one[0] <= SAME_PEAK * peak]
     found, fraction, seconds = max(fitting) if fitting else min(tried)
     return fraction, found, seconds
@@ -127,9 +133,13 @@ def main():
     del w
     folder = os.path.dirname(os.path.abspath(__file__))
     compiles = "--compile" in sys.argv[1:]
-    paths = [a for a in sys.argv[1:] if a != "--compile"] or sorted(p for p in glob.glob(f"{folder}/*.b*.py"))
+    until = next((float(a.split("=")[1]) for a in sys.argv[1:] if a.startswith("--until=")), float("inf"))
+    paths = [a for a in sys.argv[1:] if not a.startswith("--")] or sorted(p for p in glob.glob(f"{folder}/*.b*.py"))
     plain, failed = {}, False
     for path in paths:
+        if time.time() > until:
+            print(f"no time was left for {os.path.basename(path)}", flush=True)
+            continue
         name, batch, optimizer = re.match(r"(.+?)\.b(\d+)\.(\w+)", os.path.basename(path)).groups()
         key = (name, int(batch), optimizer)
         apply, (with_policy, without) = policy_of(path)
@@ -148,7 +158,7 @@ def main():
         if not compiles:
             continue
         peak, _, seconds = run(*key, apply, 1.0)
-        fraction, own, own_seconds = own_budget(key, peak)
+        fraction, own, own_seconds = own_budget(key, peak, until)
         failed |= seconds > 1.05 * own_seconds
         print(f"    compiled: {peak:,}, {1000 * seconds:.1f} ms; PyTorch's own budget of {fraction:.3f}: {own:,}, "
               f"{1000 * own_seconds:.1f} ms; {seconds / own_seconds:.3f} of its time", flush=True)

@@ -11,8 +11,17 @@ const PACKAGE = "webgpu";
 /** By the package's place. Devices end with what they came from, so it is kept for as long as the process runs. */
 const found = new Map<string, Gpu>();
 
-/** WebGPU of this process, or one line that says what is missing; `from` is where the package is, `flags` are Dawn's. */
-export async function nodeGpu(from: string = PACKAGE, flags: readonly string[] = []): Promise<Gpu | string> {
+/**
+ * WebGPU of this process, or one line that says what is missing; `from` is where the package is, `flags` are Dawn's. Without either,
+ * a `navigator.gpu` that is there already is taken.
+ */
+export async function nodeGpu(from?: string, flags: readonly string[] = []): Promise<Gpu | string> {
+  const { navigator } = globalThis as { readonly navigator?: { readonly gpu?: Gpu } };
+  if (from === undefined && flags.length === 0 && navigator?.gpu) return navigator.gpu;
+  return packageGpu(from ?? PACKAGE, flags);
+}
+
+async function packageGpu(from: string, flags: readonly string[]): Promise<Gpu | string> {
   const known = found.get(from);
   if (known) return known;
   try {

@@ -215,9 +215,4 @@ const halves = (): void => halfProducts(report);
 
 const SECTIONS = { samples, graphs, tensor, halves, programs, budgets, memory, soak };
 
-for (const name of process.argv.slice(2)) {
-  const started = performance.now();
-  await SECTIONS[name as keyof typeof SECTIONS]();
-  console.log(`-- ${name} ${((performance.now() - started) / 1000).toFixed(1)} s`);
-}
-process.exit(report.failures > 0 ? 1 : 0);
+await report.run(SECTIONS, process.argv.slice(2));

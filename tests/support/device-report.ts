@@ -28,6 +28,23 @@ export class DeviceReport {
     console.log(`${name}: ${of - wrong.length} of ${of} equal`);
     for (const line of wrong.slice(0, SHOWN)) console.log(`  ${line}`);
   }
+
+  /** Runs sections by their names, each with its time; one that throws has failed, and the others run. Ends the process. */
+  async run(sections: Readonly<Record<string, () => void | Promise<void>>>, names: readonly string[]): Promise<never> {
+    for (const name of names) {
+      const started = performance.now();
+      try {
+        const section = sections[name];
+        if (!section) throw new Error(`no section ${name}: there are ${Object.keys(sections).join(", ")}`);
+        await section();
+      } catch (error) {
+        this.failures += 1;
+        console.log(`${name} failed: ${error instanceof Error ? error.stack : error}`);
+      }
+      console.log(`-- ${name} ${((performance.now() - started) / 1000).toFixed(1)} s`);
+    }
+    process.exit(this.failures > 0 ? 1 : 0);
+  }
 }
 
 /** Samples as one program, each kernel with operands of its own, and their addresses. */

@@ -318,9 +318,4 @@ async function profile(): Promise<void> {
 
 const SECTIONS = { adapter, samples, graphs, programs, product, steps, profile };
 
-for (const name of process.argv.slice(2)) {
-  const started = performance.now();
-  await SECTIONS[name as keyof typeof SECTIONS]();
-  console.log(`-- ${name} ${((performance.now() - started) / 1000).toFixed(1)} s`);
-}
-process.exit(report.failures > 0 ? 1 : 0);
+await report.run(SECTIONS, process.argv.slice(2));
