@@ -2,17 +2,19 @@
  * @file How fast the target `cuda` is on the device at hand. Needs an NVIDIA GPU with its driver, a CUDA toolkit and koffi.
  *
  *   npx rolldown bench/cuda.ts -p node --no-treeshake --no-codeSplitting --external koffi --external highs --file node_modules/.cache/cuda.mjs &&
- *     node node_modules/.cache/cuda.mjs [kernels epilogues attention large large_tf32 budget profile profile_budget]
+ *     node node_modules/.cache/cuda.mjs [kernels epilogues attention large large_tf32 budget profile profile_budget profile_bf16]
  *
  *   kernels    rates of single kernels
  *   epilogues  products with what is made of their sums
  *   attention  streamed attention, forward and backward: rates, errors against f32 on the processor, bits of two runs
  *   large      GPT-2 small, one step; large_tf32: with products on tensor cores
  *   budget     the same within 4 GB
- *   profile    without a budget, step by step; profile_budget: within 2,350 MiB
+ *   profile    without a budget, step by step, beside predictions; profile_budget: within 2,350 MiB; profile_bf16: with autocast, within
+ *              2,024 MiB
  */
 
 import { attention } from "../src/api/attention.ts";
+import { autocast } from "../src/api/autocast.ts";
 import { compile } from "../src/api/compile.ts";
 
 import { cast, mul as mulOf } from "../src/api/elementwise.ts";
@@ -38,6 +40,7 @@ import { add, mul } from "../src/ops/elementwise.ts";
 import { gelu, tanh } from "../src/ops/math.ts";
 import { matmul } from "../src/ops/matmul.ts";
 import { transpose } from "../src/ops/movement.ts";
+import { stepMs } from "../src/plan/cost/model.ts";
 import type { Target, TargetAnswer } from "../src/runtime/device.ts";
 
 function found(answer: TargetAnswer): Target {
@@ -253,13 +256,14 @@ function large(products: "f32" | "tf32", memory?: string): void {
   );
 }
 
-/** Milliseconds of every step of GPT-2 small, each waited for: the longest, by what they do. */
-function profile(memory?: string): void {
+/** Milliseconds of every step of GPT-2 small, each waited for, and predicted: the longest, by what they do. */
+function profile(memory?: string, half?: "bf16"): void {
   const program = LARGE.find(({ name }) => name === "gpt2-small");
   if (!program) return;
   const target = found(cudaTarget({ products: "tf32" }));
+  const fn = program.step as AnyFunction;
   const { plans, source } = plansOf(
-    program.step as AnyFunction,
+    half ? autocast(fn, { products: half }) : fn,
     [program.init(), ...program.batch()],
     { donate: [0], ...(memory ? { memory } : {}) },
     target,
@@ -282,18 +286,25 @@ function profile(memory?: string): void {
       started = performance.now();
     });
   }
-  const groups = new Map<string, { ms: number; count: number }>();
+  const planned = new Map(placed.plan.program.steps.map((step) => [step.node, stepMs(placed.plan, step, plans.costs)]));
+  const groups = new Map<string, { ms: number; planned: number; count: number }>();
   placed.kernelNodes.forEach((node, i) => {
     const inner = node.regions[0]?.nodes.map(({ op }) => op.name) ?? [node.op.name];
-    const types = node.inputs.map(({ type }) => `${type.shape}`).join(" ");
-    const key = `${node.phase} ${inner.slice(0, 12).join("+")} (${types}) -> ${node.outputs.map(({ type }) => `${type.shape}`).join(" ")}`;
-    const group = groups.get(key) ?? { ms: 0, count: 0 };
-    groups.set(key, { ms: group.ms + at(times, i), count: group.count + 1 });
+    const [inputs, outputs] = [node.inputs, node.outputs].map((all) =>
+      all.map(({ type: { dtype, shape } }) => `${dtype}[${shape}]`).join(" "),
+    );
+    const key = `${node.phase} ${inner.slice(0, 24).join("+")} (${inputs}) -> ${outputs}`;
+    const group = groups.get(key) ?? { ms: 0, planned: 0, count: 0 };
+    groups.set(key, {
+      ms: group.ms + at(times, i),
+      planned: group.planned + (planned.get(node) ?? 0),
+      count: group.count + 1,
+    });
   });
   const total = times.reduce((a, b) => a + b, 0);
   console.log(`${times.length} steps, ${total.toFixed(1)} ms when each is waited for`);
-  for (const [key, { ms, count }] of [...groups].sort((a, b) => b[1].ms - a[1].ms).slice(0, 60)) {
-    console.log(`${ms.toFixed(2)} ms, ${count} times: ${key.slice(0, 260)}`);
+  for (const [key, { ms, planned: own, count }] of [...groups].sort((a, b) => b[1].ms - a[1].ms).slice(0, 80)) {
+    console.log(`${ms.toFixed(2)} ms, ${own.toFixed(2)} predicted, ${count} times: ${key.slice(0, 400)}`);
   }
 }
 
@@ -303,6 +314,7 @@ const SECTIONS = {
   attention: attentions,
   profile: () => profile(),
   profile_budget: () => profile("2350MiB"),
+  profile_bf16: () => profile("2024MiB", "bf16"),
   large: () => large("f32"),
   large_tf32: () => large("tf32"),
   budget: () => large("tf32", "4GB"),

@@ -10,6 +10,7 @@
  *
  *   cuda        checks, and programs beside PyTorch (the default)
  *   webgpu      WebGPU through Dawn: bits, products, steps and their encoding, steps beside jax-js, the sanitizer once more
+ *   profile     kernels of GPT-2 small in bf16: each waited for, beside predictions, and as the profiler counts them
  *   policies    pasted policies under torch.compile, beside PyTorch's own budget (bench/policies)
  *   threads     native code on all processors beside PyTorch (threads.mjs)
  *
@@ -173,6 +174,13 @@ async function webgpu(session) {
   await session.command("racecheck", ...sanitized("racecheck", "samples"));
 }
 
+async function profile(session) {
+  await session.own("profile", [here("cuda.mjs"), "profile_bf16"]);
+  const [what] = LARGE.bf16.slice(1);
+  const how = ["--metrics", "gpu__time_duration.sum", "--cache-control", "none", "--clock-control", "none", "--csv"];
+  await session.command("kernels", "ncu", [...how, process.execPath, tidemark, ...benchWords(what, 1)]);
+}
+
 async function policies(session) {
   const files = POLICIES.map((name) => here(`bench/policies/${name}`));
   const how = ["--compile", `--until=${session.until / 1000}`];
@@ -198,7 +206,7 @@ async function threads(session) {
   await session.own("threads", [here("bench/threads.mjs"), ...how]);
 }
 
-const PARTS = { cuda, webgpu, policies, threads };
+const PARTS = { cuda, webgpu, profile, policies, threads };
 
 // ---- the command ----------------------------------------------------------------------------------------------------
 
