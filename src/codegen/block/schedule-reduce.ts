@@ -14,7 +14,7 @@
  *
  * The same is done with greatest, least and sums of integers, which have no order.
  */
-import { isFloatScalar, laneBytes } from "../../kernel/dtype.ts";
+import { bytesOf, isFloatScalar, laneBytes } from "../../kernel/dtype.ts";
 import { type Bound, call, type Expr, type Index, type LoopVar, walkExpr } from "../../kernel/expr.ts";
 import {
   addIndex,
@@ -53,9 +53,14 @@ import { type DeviceClass, type Launch, loop, phase, type Statement, storing, wh
 /** The most elements of partial sums, and the fewest terms of one that make it worth a team. */
 const MOST_WORKSPACE = 2 ** 22;
 const FEWEST_TERMS = 8;
-/** Terms whose loads are under way at once, and the nodes of an expression up to which it is written out so often. */
-const TERMS_AHEAD = 8;
+/** Terms whose loads are under way at once, at least and at most, and the nodes of an expression up to which it is written out so often. */
+const TERMS_AHEAD = { least: 8, most: 32 } as const;
 const MOST_NODES = 32;
+/**
+ * Bytes of loads that keep the memory of a multiprocessor busy: its share of the rate times the time until a load arrives. Few threads
+ * (the columns of a matrix) have more terms on their way each.
+ */
+const BYTES_AHEAD = 32 * 1024;
 
 interface Plan {
   readonly rows: number;
@@ -116,6 +121,14 @@ export function reduceWorkspace(nest: ReduceNest, { threads, multiprocessors }: 
   return !busy && worth && (blocked || isExact(nest)) ? elements : 0;
 }
 
+/** How many of so many terms to load at once: what is left is loaded one by one, so the fewest loads in a row. */
+function widthOf(terms: number, most: number): number {
+  const rounds = (width: number): number => Math.floor(terms / width) + (terms % width);
+  let best = most;
+  for (let width = most / 2; width >= TERMS_AHEAD.least; width /= 2) if (rounds(width) < rounds(best)) best = width;
+  return best;
+}
+
 /** Where a team's threads are. */
 interface Team {
   readonly row: Index;
@@ -133,8 +146,9 @@ class ReduceSchedule {
   acc = 0;
   blockSum = 0;
   total = 0;
-  /** Terms that are not yet combined. */
+  /** Terms that are not yet combined, and how many. */
   terms = 0;
+  loadsAhead = 1;
 
   constructor(nest: ReduceNest, operands: readonly Operand[], device: DeviceClass) {
     this.nest = nest;
@@ -144,11 +158,12 @@ class ReduceSchedule {
     this.memories = new Memories(operands);
   }
 
-  /** A launch with memories of its own. */
-  #launch(build: () => Pick<Launch, "grid" | "thread" | "body">): Launch {
+  /** A launch of so many threads, with memories of its own. */
+  #launch(threads: number, build: () => Pick<Launch, "grid" | "thread" | "body">): Launch {
     this.memories = new Memories(this.operands);
     [this.acc, this.blockSum, this.total] = [this.#local(), this.#local(), this.#local()];
-    this.terms = this.memories.add({ scope: "local", dtype: this.nest.dtype, elements: TERMS_AHEAD });
+    this.loadsAhead = this.#aheadOf(threads);
+    this.terms = this.memories.add({ scope: "local", dtype: this.nest.dtype, elements: this.loadsAhead });
     const made = build();
     return { ...made, memories: this.memories.list };
   }
@@ -215,7 +230,7 @@ class ReduceSchedule {
     if (end === 0) return [];
     const { runs } = this.plan;
     const [first, last] = [scaleIndex(run, each), end - (runs - 1) * each];
-    const width = this.#ahead;
+    const width = widthOf(Math.min(each, end), this.#ahead);
     const chunk = counter("chunk", Math.floor(Math.min(each, end) / width));
     const start = addIndex(first, scaleIndex(varIndex(chunk), width));
     const limit = divIndex(addIndex(constIndex(end), scaleIndex(first, -1)), width);
@@ -232,11 +247,18 @@ class ReduceSchedule {
     ];
   }
 
-  /** Terms that are computed before they are combined: several, where they are little code. */
+  /** Terms that are loaded at once where so many threads run: a power of two. */
+  #aheadOf(threads: number): number {
+    const { least, most } = TERMS_AHEAD;
+    const wanted = (BYTES_AHEAD * this.device.multiprocessors) / (threads * bytesOf(this.nest.dtype));
+    return Math.max(least, Math.min(most, 2 ** Math.ceil(Math.log2(wanted))));
+  }
+
+  /** Terms of the body that are computed before they are combined: several, where they are little code. */
   get #ahead(): number {
     let nodes = 0;
     walkExpr(this.nest.body, () => (nodes += 1));
-    return nodes <= MOST_NODES ? TERMS_AHEAD : 1;
+    return nodes <= MOST_NODES ? this.loadsAhead : 1;
   }
 
   #chunk(start: Index, width: number, term: (i: Index) => Expr): readonly Statement[] {
@@ -320,7 +342,7 @@ class ReduceSchedule {
 
   /** A team for each row, whose accumulators `sums` sets; they are joined, and the row is stored. */
   #rows(sums: (team: Team) => readonly Statement[]): Launch {
-    return this.#launch(() => {
+    return this.#launch(this.plan.rows * this.plan.team, () => {
       const { row, teams, item, lane } = this.#teams(this.plan.rows);
       const acc = sums({ row: item, lane });
       const { grid, thread } = row;
@@ -377,8 +399,9 @@ class ReduceSchedule {
 
   /** Combines partial results in order, some of them loaded at once. */
   #parts(count: number, part: (i: Index) => Expr): readonly Statement[] {
-    const [chunk, rest] = [counter("chunk", Math.floor(count / TERMS_AHEAD)), counter("rest", count % TERMS_AHEAD)];
-    const body = this.#chunk(scaleIndex(varIndex(chunk), TERMS_AHEAD), TERMS_AHEAD, part);
+    const width = widthOf(count, this.loadsAhead);
+    const [chunk, rest] = [counter("chunk", Math.floor(count / width)), counter("rest", count % width)];
+    const body = this.#chunk(scaleIndex(varIndex(chunk), width), width, part);
     const one = this.#into(this.acc, part(offsetIndex(varIndex(rest), count - rest.extent)));
     return [...(chunk.extent === 0 ? [] : loop(chunk, body)), ...(rest.extent === 0 ? [] : loop(rest, [one]))];
   }
@@ -386,7 +409,7 @@ class ReduceSchedule {
   /** A team for each partial result of each row. */
   #partial(scratch: number, level: Level, sums: (team: Team, part: Index) => readonly Statement[]): Launch {
     const { rows, team } = this.plan;
-    return this.#launch(() => {
+    return this.#launch(rows * level.count * team, () => {
       const { row, item, lane } = this.#teams(rows * level.count);
       const [at, part] =
         team === 1
