@@ -14,10 +14,11 @@ import type { OwnCall } from "../block/print-c-like.ts";
 /** Known by its identity: stands for the argument in a form. */
 const ARGUMENT: Expr = { kind: "acc", dtype: "f32" };
 
+/** `additions`: how many take as long; a multiprocessor makes a quarter as many exponentials and reciprocals. */
 const FORMS = [
-  { name: "sigmoid_device", form: sigmoid(ARGUMENT) },
-  { name: "exp_device", form: expOfNegative(ARGUMENT) },
-  { name: "bf16_device", form: asStored("bf16", ARGUMENT) },
+  { name: "sigmoid_device", form: sigmoid(ARGUMENT), additions: 10 },
+  { name: "exp_device", form: expOfNegative(ARGUMENT), additions: 5 },
+  { name: "bf16_device", form: asStored("bf16", ARGUMENT), additions: 1 },
 ] as const;
 
 export const DEVICE_MATH = `static __device__ __forceinline__ f32 exp_device(f32 x) { f32 y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f)); return y; }
@@ -51,11 +52,43 @@ function argumentOf(whole: Expr, form: Expr): Expr | null {
   return fits(whole, form) ? (found.get(ARGUMENT) ?? null) : null;
 }
 
-/** The function of the device that an expression is, with its argument; null where it is none. */
-export function deviceCall(expr: Expr): OwnCall | null {
-  for (const { name, form } of FORMS) {
+function formOf(expr: Expr): { readonly argument: Expr; readonly name: string; readonly additions: number } | null {
+  for (const { name, form, additions } of FORMS) {
     const argument = expr.dtype === ARGUMENT.dtype ? argumentOf(expr, form) : null;
-    if (argument) return { name, args: [argument] };
+    if (argument) return { argument, name, additions };
   }
   return null;
+}
+
+/** The function of the device that an expression is, with its argument; null where it is none. */
+export function deviceCall(expr: Expr): OwnCall | null {
+  const found = formOf(expr);
+  return found && { name: found.name, args: [found.argument] };
+}
+
+/** For counting work: an expression with as many additions in place of each function of the device as take its time. */
+export function deviceWork(root: Expr): Expr {
+  const memo = new Map<Expr, Expr>();
+  const visit = (expr: Expr): Expr => {
+    const known = memo.get(expr);
+    if (known) return known;
+    const made = counted(expr, visit);
+    memo.set(expr, made);
+    return made;
+  };
+  return visit(root);
+}
+
+function counted(expr: Expr, visit: (expr: Expr) => Expr): Expr {
+  const found = formOf(expr);
+  if (found) {
+    const argument = visit(found.argument);
+    let work = argument;
+    for (let i = 0; i < found.additions; i++) {
+      work = { kind: "call", fn: "add", dtype: "f32", args: [work, argument] };
+    }
+    return work;
+  }
+  if (expr.kind === "call") return { ...expr, args: expr.args.map(visit) };
+  return expr.kind === "guard" ? { ...expr, then: visit(expr.then), otherwise: visit(expr.otherwise) } : expr;
 }

@@ -5,12 +5,13 @@
  *   product on tensor cores    the time by which its tiles are chosen: whole waves of tiles, transposes and sums of parts included
  *   product in f32             operands are read where they are; where there are fewer blocks than multiprocessors the rest is idle,
  *                              and a block that has a multiprocessor to itself waits for memory more
+ *   elements and sums          exponentials and roundings are instructions in programs with products on tensor cores
  *   attention                  its products at the rate of the whole kernel, functions included
  *
  * A time becomes flops at the target's rate, so that it follows that rate where a device is measured.
  */
 import { bytesOf } from "../../kernel/dtype.ts";
-import type { ContractNest, Kernel, Nest } from "../../kernel/loops.ts";
+import type { ContractNest, Kernel, MapNest, Nest, ReduceNest } from "../../kernel/loops.ts";
 import { depthRun } from "../../kernel/loops.ts";
 import type { Work } from "../../target/work.ts";
 import { nestWork, type ProductTile } from "../cpu/nests.ts";
@@ -18,6 +19,7 @@ import { cpuWork } from "../cpu/work.ts";
 import { product } from "../units.ts";
 import { attendFactors } from "./attend-tiles.ts";
 import { callsIn, copiedPlan } from "./copied-plan.ts";
+import { deviceWork } from "./device-math.ts";
 import { isTensorAttend } from "./tensor-attend.ts";
 import { type TensorDevice, type TensorPlan, tensorPlan } from "./tensor-plan.ts";
 
@@ -63,12 +65,20 @@ class CudaWork {
   /** Null for nests that are no other than on a processor. */
   of(nest: Nest, kernel: Kernel): Changed | null {
     if (nest.kind === "attend") return this.#attend(nest);
+    if (this.#isTensor && (nest.kind === "map" || nest.kind === "reduce")) return this.#elements(nest);
     if (nest.kind !== "contract") return null;
     const plan = this.#isTensor ? tensorPlan(nest, this.#device) : null;
     if (plan) return this.#tensor(nest, plan, kernel);
     const { productFlops, arithmetic } = nestWork(nest, TILE, bytesOf(nest.dtype));
     const idle = idleFactor(nest, this.#device.multiprocessors);
     return { productFlops: idle * this.#slower(PRODUCT_RATE) * productFlops, arithmetic, calls: 1 };
+  }
+
+  /** Functions that are instructions of the device count as such (device-math.ts). */
+  #elements(nest: MapNest | ReduceNest): Changed {
+    const stores = nest.stores.map((store) => ({ ...store, value: deviceWork(store.value) }));
+    const counted = nest.kind === "map" ? { ...nest, stores } : { ...nest, stores, body: deviceWork(nest.body) };
+    return { productFlops: 0, arithmetic: nestWork(counted, TILE, 4).arithmetic, calls: 1 };
   }
 
   #attend(nest: Extract<Nest, { kind: "attend" }>): Changed {
