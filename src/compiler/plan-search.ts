@@ -29,7 +29,7 @@ import { fastestOf, WideSearch } from "./wide-search.ts";
 const SLOW = 1.5;
 
 /** Where plans without strips take so many times as long as storing everything, strips are tried. */
-const SLOW_WHOLE = 1.1;
+const SLOW_WHOLE = 1.02;
 
 /** Where the first good plan takes so many times as long as storing everything, the whole search is worth its time. */
 const SLOW_QUICK = 1.2;
