@@ -12,6 +12,7 @@ import { wasmTarget } from "../../src/runtime/wasm-target.ts";
 import { collectives } from "./collectives.ts";
 import { experts } from "./experts.ts";
 import { failures } from "./failures.ts";
+import { nccl } from "./nccl.ts";
 import { pipelines } from "./pipelines.ts";
 import { hostCount, trained, training, zero } from "./training.ts";
 
@@ -38,6 +39,7 @@ const PARTS: Readonly<Record<string, () => unknown>> = {
   pipelines,
   trained: () => ({ ...trained(mpi().size, 3), hosts: hostCount() }),
   bench,
+  nccl,
   ...failures,
 };
 

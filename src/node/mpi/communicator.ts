@@ -24,8 +24,6 @@ import { INSTALL_MPI } from "./toolchain.ts";
 
 /** Room for texts of the library. */
 const TEXT_BYTES = 1024;
-/** Of a digest in hexadecimal digits. */
-const DIGEST_BYTES = 40;
 
 const unsupported = (summary: string, help: string): TidemarkError =>
   new TidemarkError("TargetUnsupported", summary, { help });
@@ -43,6 +41,8 @@ export interface RankProgram {
   readonly name: string;
   /** Where each of its collectives is, by number. */
   readonly places: readonly string[];
+  /** What is known of a program whose collectives a device carries out. */
+  readonly onDevice?: string;
 }
 
 /** A collective that is no C text. */
@@ -86,7 +86,8 @@ export class Communicator implements Launched {
   /** What this process does, for a message that others read. */
   get state(): string {
     if (!this.#program) return "before its first program";
-    const { name, places } = this.#program;
+    const { name, places, onDevice } = this.#program;
+    if (onDevice !== undefined) return `in ${name}, ${onDevice}`;
     const [, number, what] = /^(\d+): (.*)$/.exec(textOf(this.#library.current)) ?? [];
     if (what === undefined) return `in ${name}, before its first collective`;
     const place = places[Number(number)];
@@ -132,13 +133,20 @@ export class Communicator implements Launched {
 
   #agree(name: string, text: string, mesh: Mesh): void {
     const { all } = this.#membersOf(mesh);
-    const devices = meshSize(mesh);
-    const digests = new Uint8Array(devices * DIGEST_BYTES);
-    this.#library.collect(all, Buffer.from(digest(text), "latin1"), digests, DIGEST_BYTES);
-    const own = Array.from({ length: devices }, (_, rank) =>
-      Buffer.from(digests.subarray(rank * DIGEST_BYTES, (rank + 1) * DIGEST_BYTES)).toString("latin1"),
+    const digests = this.gathered(all, Buffer.from(digest(text), "latin1"));
+    requireSame(
+      name,
+      mesh,
+      digests.map((own) => Buffer.from(own).toString("latin1")),
     );
-    requireSame(name, mesh, own);
+  }
+
+  /** As many bytes of each process of a group with a number, in their order. */
+  gathered(group: number, mine: Uint8Array): readonly Uint8Array[] {
+    const [count, bytes] = [this.#library.size(group), mine.length];
+    const all = new Uint8Array(count * bytes);
+    this.#library.collect(group, mine, all, bytes);
+    return Array.from({ length: count }, (_, i) => all.subarray(i * bytes, (i + 1) * bytes));
   }
 
   /** A collective of a program that is no C: its number. */
