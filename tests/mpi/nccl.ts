@@ -2,17 +2,17 @@
  * @file The target `cuda` on several processes, each with a device that is none (support/emulated-cuda.ts) and an NCCL that is none: the same
  * programs as on native code, and the same bits where sums have the order of ranks.
  */
-import { compile, random, type Tensor, tensor } from "../../src/api/index.ts";
+import { compile, random, type Tensor, tensor, whileLoop, zeros } from "../../src/api/index.ts";
 import { ncclFigures } from "../../src/node/cuda/nccl-groups.ts";
 import { type CudaRequest, cudaTarget } from "../../src/node/cuda/target.ts";
 import { mpi } from "../../src/node/mpi/public.ts";
 import { nativeTarget } from "../../src/node/native/target.ts";
 import { adam } from "../../src/optim/index.ts";
-import { allReduce, dataParallel, mesh, permute, shard } from "../../src/parallel/index.ts";
+import { allReduce, dataParallel, mesh, shard, vary } from "../../src/parallel/index.ts";
 import { reportPlan } from "../../src/plan/index.ts";
 import type { Target } from "../../src/runtime/device.ts";
 import { collectives } from "./collectives.ts";
-import { hashOf } from "./training.ts";
+import { hashOf, onAllRanks, short } from "./training.ts";
 
 const WIDTH = 24;
 const ROWS = 16;
@@ -23,16 +23,17 @@ function made(target: Target | string): Target {
   return target;
 }
 
+/** When exchanges beside kernels run: as soon as they are begun, or when they are waited for. */
+export type Running = "early" | "late";
+
 /** The device of this process; the one that started it says where driver, compiler and NCCL are. */
-let own: Target | undefined;
-export function device(): Target {
-  const { EMULATED_CUDA = "{}" } = process.env;
-  own ??= made(cudaTarget(JSON.parse(EMULATED_CUDA) as CudaRequest));
-  return own;
+function device(running: Running = "early"): Target {
+  const places = JSON.parse(process.env.EMULATED_CUDA ?? "") as Readonly<Record<Running, CudaRequest>>;
+  return made(cudaTarget(places[running]));
 }
 
-/** With the products of the other targets. */
-const native = (): Target => made(nativeTarget({ winograd: "never" }));
+/** Native code has an algorithm for convolutions that other targets have not. */
+const nativeWithSameProducts = (): Target => made(nativeTarget({ winograd: "never" }));
 
 interface Weights {
   readonly up: Tensor;
@@ -49,10 +50,10 @@ const lossOf = ({ up, bias, down }: Weights, x: Tensor): Tensor =>
 /** Steps of an mlp of which each device keeps what a stage of ZeRO says. */
 function trained(target: Target, zero: 0 | 1 | 2 | 3) {
   const { rank, size } = mpi();
-  const options = { mesh: mesh({ data: size }), over: "data", zero, deterministic: true, microbatches: 2 };
-  const train = dataParallel(lossOf, adam({ lr: 0.01 }), { ...options, bucketBytes: 1024 });
+  const options = { mesh: mesh({ data: size }), over: "data", zero, deterministic: true, bucketBytes: 1024 };
+  const train = dataParallel(lossOf, adam({ lr: 0.01 }), options);
   const step = compile(train.step, { target, donate: [0], name: `zero${zero}` });
-  let state = compile(train.init, { target, name: "init" })(weights());
+  let state = compile(train.init, { name: "init" })(weights());
   const x = random.normal(random.key(4), [ROWS, WIDTH]).slice([[(rank * ROWS) / size, ((rank + 1) * ROWS) / size]]);
   const { plan } = step.program(state, x);
   const losses: number[] = [];
@@ -61,29 +62,58 @@ function trained(target: Target, zero: 0 | 1 | 2 | 3) {
     losses.push(done.loss.item());
     state = done.state;
   }
-  const params = compile(train.params, { target, name: "params" })(state);
+  const params = compile(train.params, { name: "params" })(state);
   const inFlight = reportPlan(plan).exchanges.filter(({ wait }) => wait !== null).length;
   return { losses, hash: hashOf([params.up, params.bias, params.down]), inFlight };
 }
 
-/** Sums and neighbours' values in a loop that depends on data, so that the host runs it. */
-function looped(target: Target): readonly number[] {
+/** Sums in a loop that is as long as a number of them says, which the host runs: what all devices have is doubled up to a limit. */
+function doubled(): number {
   const { rank, size } = mpi();
-  const ring = { mesh: mesh({ data: size }), in: ["data"], out: "data" } as const;
-  const step = shard((x: Tensor) => {
-    const next = permute(x, { over: "data", shift: 1 });
-    return next.add(allReduce(x, { over: "data", op: "max" }));
-  }, ring);
-  const run = compile(step, { target, name: "ring" });
-  let x = tensor([rank, -rank, 0.5]);
-  for (let i = 0; i < 3; i++) x = run(x) as Tensor;
-  return [...(x.data() as Float32Array)];
+  const options = { mesh: mesh({ data: size }), in: ["data"], out: [] } as const;
+  const sum = (x: Tensor): Tensor => allReduce(x, { over: "data" });
+  const run = shard(
+    (x: Tensor) =>
+      whileLoop(
+        (s: Tensor) => s.lt(1000),
+        (s: Tensor) => sum(vary(s, { over: "data" }).mul(2 / size)),
+        sum(x),
+      ),
+    options,
+  );
+  return compile(run, { target: device(), name: "doubled" })(tensor(rank)).item();
 }
 
-/** What is compared: every collective, training with each stage of ZeRO. */
+/** Every collective, training with each stage of ZeRO and on native code, a loop; all ranks have the same. */
 export function nccl() {
-  const { cases } = collectives(mpi(), device);
-  const stages = ([0, 1, 2, 3] as const).map((zero) => ({ cuda: trained(device(), zero), native: trained(native(), zero) }));
-  const loops = { cuda: looped(device()), native: looped(native()) };
-  return { cases, stages, loops, nccl: ncclFigures() };
+  const { cases } = collectives(mpi(), () => device());
+  const stages = ([0, 1, 2, 3] as const).map((zero) => trained(device("late"), zero));
+  const early = trained(device(), 3);
+  const native = trained(nativeWithSameProducts(), 0);
+  const hashes = onAllRanks(short(stages[3]?.hash ?? ""));
+  return { cases, stages, early, native, hashes, doubled: doubled(), figures: ncclFigures() };
 }
+
+/** Like `sums` of failures.ts on this device. */
+const sums = () =>
+  compile(
+    shard((x: Tensor) => allReduce(x.mul(2), { over: "data" }).sum(), {
+      mesh: mesh({ data: mpi().size }),
+      in: ["data"],
+      out: [],
+    }),
+    { target: device(), name: "sums" },
+  );
+
+export const ncclFailures: Readonly<Record<string, () => unknown>> = {
+  /** Both processes have one GPU; or one of them other shapes. */
+  ncclSums: () => sums()(zeros([mpi().rank === 1 && process.env.EMULATED_OTHER ? 3 : 4])).item(),
+  /** One throws while the others wait for it. */
+  ncclThrows: () => {
+    const step = sums();
+    for (let i = 0; ; i++) {
+      if (mpi().rank === 1 && i === 3) throw new Error("the data is not there");
+      step(zeros([4])).item();
+    }
+  },
+};

@@ -12,7 +12,7 @@ import { wasmTarget } from "../../src/runtime/wasm-target.ts";
 import { collectives } from "./collectives.ts";
 import { experts } from "./experts.ts";
 import { failures } from "./failures.ts";
-import { nccl } from "./nccl.ts";
+import { nccl, ncclFailures } from "./nccl.ts";
 import { pipelines } from "./pipelines.ts";
 import { hostCount, trained, training, zero } from "./training.ts";
 
@@ -41,6 +41,7 @@ const PARTS: Readonly<Record<string, () => unknown>> = {
   bench,
   nccl,
   ...failures,
+  ...ncclFailures,
 };
 
 const [, , name = ""] = process.argv;

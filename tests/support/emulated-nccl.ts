@@ -11,6 +11,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { compileTo, systemCompiler } from "../../src/node/native/compiler.ts";
+import { foreignFunctions } from "../../src/node/native/library.ts";
 
 /** Types that are combined, by their numbers, and those of C. */
 const COMBINED: readonly (readonly [number: number, type: string])[] = [
@@ -51,7 +52,7 @@ typedef struct {
 static int (*launch_host)(void *, void (*)(void *), void *);
 static int (*allocate)(void **, size_t);
 static int failure = FAILURE;
-static int calls, groups;
+static int calls, groups, asked;
 static Job *open_job;
 static void *open_stream;
 int ncclGetVersion(int *version) { *version = VERSION; return 0; }
@@ -80,7 +81,7 @@ int ncclCommInitRank(Comm **comm, int size, Id id, int rank) {
   void *buffers;
   return allocate(&buffers, 1 << 20) ? 1 : 0;
 }
-int ncclCommGetAsyncError(Comm *comm, int *error) { *error = failure; return 0; }
+int ncclCommGetAsyncError(Comm *comm, int *error) { *error = asked++ < 3 ? 0 : failure; return 0; }
 int ncclCommAbort(Comm *comm) { return 0; }
 static int advance(Part *p) {
   Comm *const c = p->comm;
@@ -102,14 +103,16 @@ static void combine(void *to, const void *from, size_t n, int type, int op) {
 static void run(void *data) {
   Job *const job = data;
   for (int i = 0; i < job->many; i++) job->parts[i].done = 0;
-  for (int left = 1; left;) {
+  for (int left = 1, idle = 0; left;) {
     int moved = 0;
     left = 0;
     for (int i = 0; i < job->many; i++) {
       moved |= advance(&job->parts[i]);
       left |= job->parts[i].done < job->parts[i].bytes;
     }
-    if (!moved && left) sched_yield();
+    idle = moved ? 0 : idle + 1;
+    if (idle > 100) usleep(50);
+    else if (idle > 0) sched_yield();
   }
   if (!job->others) return;
   const Comm *const c = job->comm;
@@ -200,8 +203,15 @@ int emulated_exchanges(void) { return calls; }
 export interface EmulatedNccl {
   /** As the library says it; default: a new one. */
   readonly version?: number;
-  /** What every group says went wrong; default: nothing. */
+  /** What every group says went wrong, after a while; default: nothing. */
   readonly failure?: number;
+}
+
+/** How many exchanges a library was asked for. */
+export function exchangesOf(path: string): number {
+  const koffi = foreignFunctions();
+  if (typeof koffi === "string") throw new Error(koffi);
+  return koffi.load(path).func("emulated_exchanges", "int", [])() as number;
 }
 
 /** The path of a library for the driver at a path. */
@@ -210,7 +220,12 @@ export function emulatedNccl(driver: string, { version = 22_105, failure = 0 }: 
   if (typeof compiler === "string") throw new Error(compiler);
   const folder = mkdtempSync(join(tmpdir(), "tidemark-emulated-nccl-"));
   const path = join(folder, "libnccl.so.2");
-  const defined = { FOLDER: JSON.stringify(folder), DRIVER: JSON.stringify(driver), VERSION: version, FAILURE: failure };
+  const defined = {
+    FOLDER: JSON.stringify(folder),
+    DRIVER: JSON.stringify(driver),
+    VERSION: version,
+    FAILURE: failure,
+  };
   const head = Object.entries(defined).map(([name, value]) => `#define ${name} ${value}\n`);
   compileTo(compiler, `${head.join("")}${TEXT}`, path);
   return path;

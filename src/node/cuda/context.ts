@@ -113,9 +113,8 @@ export class CudaContext {
 
   /** Whether everything before an event is done; throws where it never will be. */
   isDone(event: bigint): boolean {
-    const isDone = this.driver.isDone(event);
-    if (!isDone) this.watch?.();
-    return isDone;
+    this.watch?.();
+    return this.driver.isDone(event);
   }
 
   /** The stream in which collectives are, all of them: their order is then the same on every device. */

@@ -53,6 +53,8 @@ export class NcclGroups {
   readonly #nccl: Nccl;
   readonly #groups = new Map<string, Group>();
   #startBytes = 0;
+  /** What went wrong; nothing can be exchanged after it. */
+  #loss: TidemarkError | null = null;
 
   constructor(context: CudaContext, nccl: Nccl) {
     this.#context = context;
@@ -75,7 +77,10 @@ export class NcclGroups {
       return found;
     };
     return {
-      enter: () => processes?.enter(program),
+      enter: () => {
+        if (this.#loss) throw this.#loss;
+        processes?.enter(program);
+      },
       numberIn: (group) => groupOf(group).number,
       start: (exchange, to, from, stream) => this.#start(exchange, groupOf(exchange.group), { to, from, stream }),
     };
@@ -109,17 +114,17 @@ export class NcclGroups {
     return { handle, number: own, size: ranks.length };
   }
 
-  /** Ends all groups where one has failed: the device would wait for ever. */
+  /** Ends all groups where one has failed: the device would wait for ever, and what it has then is nothing. */
   #check(): void {
+    if (this.#loss) throw this.#loss;
     for (const [name, { handle }] of this.#groups) {
       const failure = this.#nccl.failure(handle);
       if (failure === null) continue;
       for (const group of this.#groups.values()) this.#nccl.release("ncclCommAbort", group.handle);
-      this.#groups.clear();
-      this.#context.watch = null;
-      throw new TidemarkError("TargetUnsupported", `NCCL lost a device of the group over ${name}: ${failure}`, {
+      this.#loss = new TidemarkError("TargetUnsupported", `NCCL lost a device of the group over ${name}: ${failure}`, {
         help: "what the other processes say comes first; NCCL_DEBUG=WARN in the environment makes it say more",
       });
+      throw this.#loss;
     }
   }
 

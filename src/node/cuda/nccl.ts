@@ -17,6 +17,8 @@ const OLDEST_VERSION = 21_400;
 export const INSTALL_NCCL =
   "install NCCL (Debian with NVIDIA's packages: apt-get install libnccl2), or name its file: TIDEMARK_NCCL=…/libnccl.so.2";
 
+const ncclPath = ({ TIDEMARK_NCCL }: NodeJS.ProcessEnv = process.env): string => TIDEMARK_NCCL || LIBRARY;
+
 /** An address of the device, a handle, a count, and an id, which is passed by its value. */
 const [ADDRESS, HANDLE, COUNT, ID] = ["uint64", "void *", "size_t", "ncclUniqueId"];
 
@@ -79,7 +81,7 @@ export class Nccl {
   }
 
   /** The library, or one line that says why there is none. TIDEMARK_NCCL names another file. */
-  static open(path: string = process.env.TIDEMARK_NCCL || LIBRARY): Nccl | string {
+  static open(path: string = ncclPath()): Nccl | string {
     const koffi = foreignFunctions();
     if (typeof koffi === "string") return koffi;
     const loaded = functionsOf(koffi, path);
@@ -188,8 +190,9 @@ export interface NcclState {
 }
 
 /** Found out by loading it. */
-export function ncclState(): NcclState {
-  const found = Nccl.open();
+export function ncclState(env: NodeJS.ProcessEnv = process.env): NcclState {
+  const path = ncclPath(env);
+  const found = Nccl.open(path);
   if (typeof found === "string") return { available: false, note: `${found}; one GPU runs. ${INSTALL_NCCL}` };
-  return { available: true, note: found.version };
+  return { available: true, note: `${found.version}: ${path}` };
 }
