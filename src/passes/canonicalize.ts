@@ -36,7 +36,8 @@ function settle(b: Build, node: Node, stays: Stays, depth = 0): Value | null {
   return current(simpler);
 }
 
-function canonicalizing(stays: Stays): Pass {
+/** The pass, but for nodes that stay. */
+export function canonicalizing(stays: Stays): Pass {
   const simplifyNode = (b: Build, node: Node): readonly Value[] | null => {
     const simpler = settle(b, node, stays);
     return simpler && [simpler];
@@ -46,9 +47,3 @@ function canonicalizing(stays: Stays): Pass {
 
 /** Applies the operations' own simplifications until none applies. */
 export const canonicalize: Pass = canonicalizing(() => false);
-
-/** The same for targets that carry collectives out on the only device of a group. */
-export const keepingCollectives: Pass = canonicalizing(({ op }) => {
-  const what = op.facts?.collective?.what;
-  return what !== undefined && what !== "mark";
-});

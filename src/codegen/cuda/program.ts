@@ -141,7 +141,7 @@ function rowOf(library: CudaLibrary, script: readonly Statement[]): CudaPart | n
   return commands.length <= MOST_COMMANDS ? { kind: "row", commands } : null;
 }
 
-/** Part of a collective in flight; one that a stream carries out needs nobody to let it make progress. */
+/** Part of a collective in flight; one that a stream carries out makes progress by itself. */
 function flightOf(library: CudaLibrary, step: PlacedExchange): readonly Command[] {
   if (step.exchange === "test") return [];
   if (step.exchange === "wait") return [{ kind: "landed", slot: step.slot }];

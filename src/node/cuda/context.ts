@@ -47,7 +47,7 @@ export class CudaContext {
   readonly stream: bigint;
   /** Which of all devices it is, wherever it is. */
   readonly uuid: Uint8Array;
-  /** Throws where what the device waits for will not come; null where it waits for nobody. */
+  /** Throws where what the device waits for will not come; null where it waits for no other device. */
   watch: (() => void) | null = null;
   #watched: bigint | null = null;
   readonly #context: bigint;

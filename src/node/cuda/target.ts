@@ -308,12 +308,11 @@ interface Toolchain {
 
 /** The exchanges of a program, as all devices of their groups are told. */
 function connectedProgram(placed: PlacedProgram, { text }: CudaProgram): ConnectedProgram | null {
-  const places = stepPlaces(placed);
   const all = placed.kernels.flatMap((step) => exchangesIn(step).map((exchange) => ({ exchange, step })));
   const [first] = all;
   if (!first) return null;
   const { plan } = placed;
-  const said = exchangeText({ ...first.exchange, place: places.get(first.step) ?? "" });
+  const said = exchangeText({ ...first.exchange, place: stepPlaces(placed).get(first.step) ?? "" });
   return {
     name: plan.program.name,
     text: `${text}${printPlan(plan)}`,
