@@ -4,6 +4,7 @@
  */
 import { beforeAll, describe, expect, it } from "vitest";
 import { compile, type Tensor, tensor } from "../src/api/index.ts";
+import type { CudaMemory } from "../src/node/cuda/memory.ts";
 import { ncclState } from "../src/node/cuda/nccl.ts";
 import { type CudaRequest, cudaTarget } from "../src/node/cuda/target.ts";
 import { numberOnMachine } from "../src/node/mpi/launched.ts";
@@ -81,6 +82,22 @@ describe.skipIf(missing)("on one device", () => {
     expect(() => total(device({ ...old, alone: true }))(tensor([1, 2]))).toThrow(
       /is NCCL 2.10.3, and 2.14.0 is needed/,
     );
+  });
+
+  it("a memory says that it moves before it does, since other devices may know where it is", () => {
+    const target = device({ ...placesOf({ copies: "late" }), alone: true });
+    const memory = target.allocate() as CudaMemory;
+    const places: bigint[] = [];
+    memory.moves.add(() => places.push(memory.address));
+    for (const bytes of [256, 128, 1024]) memory.reserve(bytes);
+    expect(places).toEqual([0n, places[1]]);
+    expect([0n, memory.address]).not.toContain(places[1]);
+    // programs of one function share an arena, which grows under those that are there
+    const sum = total(target);
+    for (const n of [2, 5000, 2, 9000, 5000]) {
+      const x = Array.from({ length: n }, (_, i) => i);
+      expect(sum(tensor(x)).toArray()).toEqual(x);
+    }
   });
 
   it("a group that has failed ends what waits for it", () => {

@@ -1,5 +1,5 @@
 /**
- * @file What each process of a run by `mpirun` does, for tests/mpi.test.ts: bundled to JavaScript, and started with the name of a
+ * @file What each process of a run by `mpirun` does, for tests/mpi.test.ts and tests/cuda-nccl.test.ts: bundled to JavaScript, and started with the name of a
  * part. A failure is thrown, and ends all processes; rank 0 prints what was found.
  */
 import { installHost } from "../../src/api/host.ts";

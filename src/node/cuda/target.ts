@@ -130,7 +130,10 @@ class CudaMachine implements Machine {
       memory.moves.delete(moving);
     });
     // graphs with exchanges may have made the memory known to other devices
-    const moving = (): void => loaded.dropGraphs();
+    const moving = (): void => {
+      context.driver.release("cuStreamSynchronize", context.stream);
+      loaded.dropGraphs();
+    };
     if (connection) memory.moves.add(moving);
     this.#loaded = loaded;
     if (host) this.spillBytes = () => host.bytes;
