@@ -87,11 +87,10 @@ function doubled(): number {
 /** Every collective, training with each stage of ZeRO and on native code, a loop; all ranks have the same. */
 export function nccl() {
   const { cases } = collectives(mpi(), () => device());
-  const stages = ([0, 1, 2, 3] as const).map((zero) => trained(device("late"), zero));
-  const early = trained(device(), 3);
+  const stages = ([0, 1, 2, 3] as const).map((zero) => trained(device(zero === 1 ? "early" : "late"), zero));
   const native = trained(nativeWithSameProducts(), 0);
   const hashes = onAllRanks(short(stages[3]?.hash ?? ""));
-  return { cases, stages, early, native, hashes, doubled: doubled(), figures: ncclFigures() };
+  return { cases, stages, native, hashes, doubled: doubled(), figures: ncclFigures() };
 }
 
 /** Like `sums` of failures.ts on this device. */

@@ -10,7 +10,7 @@ import { foreignFunctions, type Koffi } from "../native/library.ts";
 const LIBRARY = "libnccl.so.2";
 /** Bytes of what the devices of a group have in common before they know each other. */
 export const ID_BYTES = 128;
-/** 2.14, whose exchanges between two devices can be recorded into graphs before any other was carried out. */
+/** 2.14: some older ones ask that two devices have exchanged something before that is recorded into a graph. */
 const OLDEST_VERSION = 21_400;
 
 /** How NCCL is installed, in every message that says it is not there. */
