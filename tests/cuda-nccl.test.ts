@@ -100,6 +100,11 @@ describe.skipIf(missing)("on one device", () => {
     }
   });
 
+  it("what NCCL refuses is said, and not that a graph has no end", () => {
+    const sum = total(device({ ...placesOf({ refuses: true }), alone: true }));
+    expect(() => sum(tensor([1, 2]))).toThrow(/NCCL refused ncclAllReduce: invalid argument[\s\S]*NCCL_DEBUG=WARN/);
+  });
+
   it("a group that has failed ends what waits for it", () => {
     const changes = { cuEventQuery: "(void *e) { return 600; }" };
     const sum = total(device({ ...placesOf({ changes, failure: 6 }), alone: true }));
@@ -131,7 +136,8 @@ describe.skipIf(missing || problem !== null)("on several processes", () => {
   });
 
   it("every collective is its reference, and training has the bits of native code", async () => {
-    const all = foundBy(await runRanks(4, ["nccl"], [], env()));
+    const ended = await runRanks(4, ["nccl"], [], env());
+    const all = foundBy(ended);
     expect(all.cases).toBeGreaterThan(200);
     const { stages, native } = all as unknown as { readonly stages: readonly Trained[]; readonly native: Trained };
     for (const { losses, hash, inFlight } of stages) {
@@ -140,6 +146,11 @@ describe.skipIf(missing || problem !== null)("on several processes", () => {
     }
     expect(new Set(all.hashes as readonly number[]).size).toBe(1);
     expect(all.doubled).toBe(1536);
+    // each waits for its device before it leaves: others may need what that still does
+    const leaving = [...ended.err.matchAll(/process (\d+) leaves/g)].map(([, pid]) => pid);
+    expect(leaving).toHaveLength(4);
+    for (const pid of leaving)
+      expect(ended.err).toMatch(new RegExp(`process ${pid} leaves[^]*asked of process ${pid}`));
     // what the library took of the device for its groups
     expect((all.figures as { startBytes: number }).startBytes).toBeGreaterThanOrEqual(5 * 2 ** 20);
   });

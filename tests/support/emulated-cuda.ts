@@ -213,6 +213,8 @@ const DRIVER_FUNCTIONS: Readonly<Record<string, string>> = {
   // each process has a device of its own, unless it is told otherwise
   cuDeviceGetUuid_v2:
     '(char *u, int d) { const int own = getenv("EMULATED_ONE_GPU") ? 1 : getpid(); memset(u, 0, 16); memcpy(u, &own, sizeof own); return 0; }',
+  cuEventQuery:
+    '(void *e) { if (getenv("EMULATED_SAYS")) fprintf(stderr, "asked of process %d\\n", getpid()); return 0; }',
   cuStreamCreate: "(void **s, unsigned f) { *s = (void *)++handles; return 0; }",
   cuEventCreate: "(void **e, unsigned f) { *e = (void *)++handles; return 0; }",
   cuMemcpyHtoDAsync_v2:

@@ -130,7 +130,7 @@ static void add(Job *job, Comm *comm, int peer, int sends, const void *at, size_
 }
 static int sizes[] = { 1, 1, 4, 4, 8, 8, 2, 4, 8, 2 };
 static int is_combined(int type) { return ${COMBINED.map(([number]) => `type == ${number}`).join(" || ")}; }
-static int begin(Job *job, void *stream) { calls++; return launch_host(stream, run, job); }
+static int begin(Job *job, void *stream) { calls++; return REFUSES ? 4 : launch_host(stream, run, job); }
 static void copy(void *data) { Part *const p = data; memmove(p->at, *(char **)&p->comm, p->bytes); }
 static int copied(void *to, const void *from, size_t bytes, void *stream) {
   Part *const p = calloc(1, sizeof *p);
@@ -205,6 +205,8 @@ export interface EmulatedNccl {
   readonly version?: number;
   /** What every group says went wrong, after a while; default: nothing. */
   readonly failure?: number;
+  /** Whether it refuses every exchange; default: none. */
+  readonly refuses?: boolean;
 }
 
 /** How many exchanges a library was asked for. */
@@ -215,7 +217,10 @@ export function exchangesOf(path: string): number {
 }
 
 /** The path of a library for the driver at a path. */
-export function emulatedNccl(driver: string, { version = 22_105, failure = 0 }: EmulatedNccl = {}): string {
+export function emulatedNccl(
+  driver: string,
+  { version = 22_105, failure = 0, refuses = false }: EmulatedNccl = {},
+): string {
   const compiler = systemCompiler();
   if (typeof compiler === "string") throw new Error(compiler);
   const folder = mkdtempSync(join(tmpdir(), "tidemark-emulated-nccl-"));
@@ -225,6 +230,7 @@ export function emulatedNccl(driver: string, { version = 22_105, failure = 0 }: 
     DRIVER: JSON.stringify(driver),
     VERSION: version,
     FAILURE: failure,
+    REFUSES: Number(refuses),
   };
   const head = Object.entries(defined).map(([name, value]) => `#define ${name} ${value}\n`);
   compileTo(compiler, `${head.join("")}${TEXT}`, path);

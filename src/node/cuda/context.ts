@@ -180,9 +180,12 @@ export class CudaContext {
     const out = new BigUint64Array(1);
     try {
       record();
-    } finally {
-      this.driver.call("cuStreamEndCapture", this.stream, out);
+    } catch (error) {
+      // what went wrong first is said, and not that the graph has no end
+      this.driver.release("cuStreamEndCapture", this.stream, out);
+      throw error;
     }
+    this.driver.call("cuStreamEndCapture", this.stream, out);
     const graph = at([...out], 0);
     const launchable = this.driver.handle("cuGraphInstantiateWithFlags", graph, 0);
     this.driver.call("cuGraphDestroy", graph);

@@ -94,7 +94,10 @@ export class NcclGroups {
     const made = this.#made(group, processes, number);
     this.#startBytes += before - this.#context.memory().free;
     this.#groups.set(key, made);
-    this.#context.watch ??= () => this.#check();
+    if (!this.#context.watch) {
+      this.#context.watch = () => this.#check();
+      processes?.beforeEnd(() => this.#context.wait());
+    }
     return made;
   }
 

@@ -70,6 +70,8 @@ export class Communicator implements Launched {
   readonly #members = new Map<string, Members>();
   readonly #groups = new Map<string, number>();
   #program: RankProgram | null = null;
+  /** What is done before this process leaves the others. */
+  readonly #last: (() => void)[] = [];
 
   constructor(library: MpiLibrary) {
     this.#library = library;
@@ -173,6 +175,22 @@ export class Communicator implements Launched {
     }
   }
 
+  /** Before the process ends well: others may need what its device still does. */
+  beforeEnd(last: () => void): void {
+    this.#last.push(last);
+  }
+
+  /** Whether everything was done that others may need. */
+  #isDone(say: (text: string) => void): boolean {
+    try {
+      for (const last of this.#last) last();
+      return true;
+    } catch (error) {
+      say(error instanceof Error ? error.message : String(error));
+      return false;
+    }
+  }
+
   /** Ends with the process: all of them where it failed. */
   endWithProcess(): void {
     const name = `rank ${this.rank} of ${this.size} (process ${process.pid} on ${hostname()})`;
@@ -184,12 +202,13 @@ export class Communicator implements Launched {
       say(`${text}\n${name}: ${this.state}`);
     });
     process.on("exit", (code) => {
-      if (code === 0) {
+      if (code === 0 && this.#isDone(say)) {
         this.#library.end();
         return;
       }
-      say(`ended with status ${code}, ${this.state}; the other ranks are ended too`);
-      this.#library.abort(code);
+      const status = code === 0 ? 1 : code;
+      say(`ended with status ${status}, ${this.state}; the other ranks are ended too`);
+      this.#library.abort(status);
     });
   }
 }
