@@ -2,7 +2,7 @@
  * @file Collectives of the target `cuda`, with devices and an NCCL that the C compiler stands in for (support/emulated-cuda.ts,
  * support/emulated-nccl.ts): on one device, on several processes that `mpirun` starts, and what is said where something is missing or fails.
  */
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it, vi } from "vitest";
 import { compile, type Tensor, tensor } from "../src/api/index.ts";
 import type { CudaMemory } from "../src/node/cuda/memory.ts";
 import { ncclState } from "../src/node/cuda/nccl.ts";
@@ -78,6 +78,9 @@ describe.skipIf(missing)("on one device", () => {
     expect(() => total(device({ ...places, alone: true }))(tensor([1, 2]))).toThrow(
       /total, on the mesh data=1, needs NCCL on the target cuda: no NCCL: \/nowhere\/libnccl.so.2 cannot be loaded[\s\S]*libnccl2[\s\S]*TIDEMARK_NCCL/,
     );
+    vi.stubEnv("TIDEMARK_NCCL_ALONE", "1");
+    expect(device(places).description.collectivesAlone).toBe(true);
+    vi.unstubAllEnvs();
     const old = { ...places, nccl: emulatedNccl(places.driver, { version: 21_003 }) };
     expect(() => total(device({ ...old, alone: true }))(tensor([1, 2]))).toThrow(
       /is NCCL 2.10.3, and 2.14.0 is needed/,

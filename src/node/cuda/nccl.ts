@@ -15,7 +15,7 @@ const OLDEST_VERSION = 21_400;
 
 /** How NCCL is installed, in every message that says it is not there. */
 export const INSTALL_NCCL =
-  "install NCCL (Debian with NVIDIA's packages: apt-get install libnccl2), or name its file: TIDEMARK_NCCL=…/libnccl.so.2";
+  "install NCCL (Debian 13 with contrib, or NVIDIA's packages: apt-get install libnccl2), or name its file: TIDEMARK_NCCL=…/libnccl.so.2";
 
 const ncclPath = ({ TIDEMARK_NCCL }: NodeJS.ProcessEnv = process.env): string => TIDEMARK_NCCL || LIBRARY;
 
