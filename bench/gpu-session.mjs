@@ -25,8 +25,8 @@
  * Planning and compiling take longer than running, and need no GPU to themselves: every program is run for one step first, all side by
  * side, which leaves plans and code in a cache.
  */
-import { spawn } from "node:child_process";
-import { appendFileSync, mkdirSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { appendFileSync, existsSync, mkdirSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -125,9 +125,18 @@ async function abreast(count, jobs) {
 const here = (name) => join(root, name);
 const tidemark = here("bin/tidemark.js");
 
+/** NCCL as PyTorch brings it along; the system may have none. */
+function ncclOfPython() {
+  const said = spawnSync("python3", ["-c", "import nvidia.nccl; print(list(nvidia.nccl.__path__)[0])"], {
+    encoding: "utf8",
+  });
+  const path = join((said.stdout ?? "").trim(), "lib", "libnccl.so.2");
+  return said.status === 0 && existsSync(path) ? { TIDEMARK_NCCL: path } : {};
+}
+
 async function cuda(session) {
-  const warm = { until: session.warmUntil };
-  const checks = ["tensor", "halves", "samples", "graphs", "budgets", "memory"];
+  const warm = { until: session.warmUntil, env: ncclOfPython() };
+  const checks = ["tensor", "halves", "samples", "graphs", "nccl", "budgets", "memory"];
   await Promise.all([
     session.own("checks", [here("cuda-device.mjs"), ...checks], warm),
     session.command("sanitizer", ...sanitized("memcheck", "samples", "tensor"), warm),

@@ -14,6 +14,7 @@ import { slice } from "../api/shape.ts";
 import { formatBytes } from "../base/bytes.ts";
 import { grouped, TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
+import { type NcclFigures, ncclFigures } from "../node/cuda/nccl-groups.ts";
 import { communicator } from "../node/mpi/communicator.ts";
 import { launched } from "../node/mpi/launched.ts";
 import type { OptimizerState } from "../optim/optimizer.ts";
@@ -140,13 +141,15 @@ export interface MeshFigures {
   readonly inFlight: number;
   readonly exchangedBytes: number;
   readonly mpi: MpiFigures | null;
+  /** On CUDA devices: what NCCL took of each when it connected them. */
+  readonly nccl: NcclFigures | null;
 }
 
 export function meshFigures(settings: MeshSettings, mpi: MpiFigures | null, plan: Plan): MeshFigures {
   const { mesh, devices, isDeterministic, microbatches } = settings;
   const { exchanges } = reportPlan(plan);
   return {
-    ...{ axes: mesh, devices, deterministic: isDeterministic, microbatches, mpi },
+    ...{ axes: mesh, devices, deterministic: isDeterministic, microbatches, mpi, nccl: ncclFigures() },
     exchanges: exchanges.length,
     inFlight: exchanges.filter(({ wait }) => wait !== null).length,
     exchangedBytes: exchanges.reduce((sum, { bytes }) => sum + bytes, 0),
@@ -154,11 +157,12 @@ export function meshFigures(settings: MeshSettings, mpi: MpiFigures | null, plan
 }
 
 /** The same as rows of a table. */
-export function meshRows({ axes, exchanges, inFlight, exchangedBytes, mpi }: MeshFigures): readonly string[][] {
+export function meshRows({ axes, exchanges, inFlight, exchangedBytes, mpi, nccl }: MeshFigures): readonly string[][] {
   if (axes === null) return [];
   const flying = `${grouped(exchanges)} collectives, ${grouped(inFlight)} in flight beside other steps; mesh ${axes}`;
   const rows = [["exchanged", formatBytes(exchangedBytes), flying]];
   if (mpi) rows.push(["mpi", mpi.startBytes === null ? "" : formatBytes(mpi.startBytes), `in no plan; ${mpi.version}`]);
+  if (nccl) rows.push(["nccl", formatBytes(nccl.startBytes), `of the device, in no plan; ${nccl.version}`]);
   return rows;
 }
 

@@ -7,7 +7,7 @@ import { grouped, TidemarkError } from "../base/errors.ts";
 import type { PlacedProgram } from "../codegen/placed.ts";
 import type { Graph } from "../ir/graph.ts";
 import { mergeReplays } from "../passes/merge-replays.ts";
-import { pipeline, runPasses } from "../passes/pipeline.ts";
+import { pipelineFor, runPasses } from "../passes/pipeline.ts";
 import { smallerResiduals } from "../passes/smaller-residuals.ts";
 import type { Candidate, Proof } from "../plan/budget/budget-levels.ts";
 import { withinBudget } from "../plan/plan.ts";
@@ -48,7 +48,7 @@ export interface StoredPlans {
 export function storedPlans(graph: Graph, tools: PlanTools): StoredPlans {
   const { assembler, costs, request, loops } = tools;
   const { passes, validate } = request;
-  const cleaned = runPasses(graph, passes ?? pipeline, { verify: validate });
+  const cleaned = runPasses(graph, passes ?? pipelineFor(assembler.target), { verify: validate });
   requireTypes(cleaned, assembler.target, assembler.lower);
   requireCollectives(cleaned, assembler.target);
   let named = 0;

@@ -191,6 +191,12 @@ export interface KernelBuild {
   scratch(dtype: Accumulator, elements: number): number;
 }
 
+/** What a target says of nests that operations make themselves (target/description.ts). */
+export interface NestTarget {
+  readonly threads?: number | undefined;
+  readonly collectivesAlone?: true;
+}
+
 /**
  * How the output is computed, element by element (kernel/loops.ts has the forms). Results are row-major.
  *
@@ -265,7 +271,7 @@ export type Lowering<A> =
       readonly kind: "nests";
       /** It reads its inputs where they are stored, row after row: nothing is computed in front of it or behind it. */
       readonly alone?: true;
-      nests(build: KernelBuild, c: LowerContext<A>, threads?: number): readonly Nest[];
+      nests(build: KernelBuild, c: LowerContext<A>, target?: NestTarget): readonly Nest[];
     }
   /** Results: result and logsum, or cotangents of q, k and v. */
   | { readonly kind: "attend"; part(c: LowerContext<A>): AttendPart }

@@ -345,7 +345,7 @@ function anchorNests(c: Composer, node: Node, target: LoweringTarget): readonly 
     case "sort":
       return [sortNest(c, node, lower)];
     case "nests":
-      return lower.nests(c, c.context(node), target.threads) as readonly UnplacedNest[];
+      return lower.nests(c, c.context(node), target) as readonly UnplacedNest[];
     case "attend":
       return [attendNest(c, node, lower)];
     case "routine":

@@ -107,8 +107,8 @@ export const fft: OpDef<FftAttrs> = defineOp<FftAttrs>({
   cost: ([x], _, { axis }) => ({ flops: x ? flopsOf(x.shape, item(x.shape, axis)) : 0 }),
   lower: {
     kind: "nests",
-    nests: (build, c, threads) => {
-      return fftNests(build, c as never, { form: "complex", ends: 1, n: lengthOf(c), ...c.attrs }, threads);
+    nests: (build, c, target) => {
+      return fftNests(build, c as never, { form: "complex", ends: 1, n: lengthOf(c), ...c.attrs }, target?.threads);
     },
   },
   evaluate({ inputs, inTypes, attrs: { axis, inverse, scale } }) {
@@ -159,8 +159,8 @@ export const rfft: OpDef<RfftAttrs> = defineOp<RfftAttrs>({
   cost: ([x], _, { axis }) => ({ flops: x ? flopsOf(x.shape, item(x.shape, axis)) / 2 : 0 }),
   lower: {
     kind: "nests",
-    nests: (build, c, threads) =>
-      fftNests(build, c as never, { form: "real", inverse: false, n: lengthOf(c), ...c.attrs }, threads),
+    nests: (build, c, target) =>
+      fftNests(build, c as never, { form: "real", inverse: false, n: lengthOf(c), ...c.attrs }, target?.threads),
   },
   evaluate({ inputs, inTypes, attrs: { axis, scale, ends } }) {
     const [x, { shape }] = [item(inputs, 0), item(inTypes, 0)];
@@ -207,8 +207,8 @@ export const irfft: OpDef<IrfftAttrs> = defineOp<IrfftAttrs>({
   cost: (_, [y], { axis }) => ({ flops: y ? flopsOf(y.shape, item(y.shape, axis)) / 2 : 0 }),
   lower: {
     kind: "nests",
-    nests: (build, c, threads) =>
-      fftNests(build, c as never, { form: "hermitian", inverse: true, ...c.attrs }, threads),
+    nests: (build, c, target) =>
+      fftNests(build, c as never, { form: "hermitian", inverse: true, ...c.attrs }, target?.threads),
   },
   evaluate({ inputs, inTypes, attrs: { axis, n, scale, ends } }) {
     const [re, im, { shape }] = [item(inputs, 0), item(inputs, 1), item(inTypes, 0)];

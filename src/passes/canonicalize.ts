@@ -12,12 +12,16 @@ import type { Pass } from "./pass.ts";
 /** Far more than any chain of rewrites needs; identities that undo each other are a defect. */
 const LIMIT = 100;
 
+/** Whether a node is left as it is. */
+type Stays = (node: Node) => boolean;
+
 /**
  * An identity looks at its node and the producers of its inputs, which are final when the node is reached. Nodes that it
  * creates are simplified before the next node, so one walk over the graph suffices.
  */
-function settle(b: Build, node: Node, depth: number): Value | null {
+function settle(b: Build, node: Node, stays: Stays, depth = 0): Value | null {
   invariant(depth < LIMIT, () => `canonicalize: ${node.op.name} still changes after ${LIMIT} rewrites`);
+  if (stays(node)) return null;
   const before = b.nodes.length;
   const simpler = node.op.simplify(b, node, node.attrs);
   if (!simpler || b.nodes.length === before) return simpler;
@@ -25,21 +29,21 @@ function settle(b: Build, node: Node, depth: number): Value | null {
   const current = (value: Value): Value => now.get(value) ?? value;
   for (const made of b.nodes.splice(before)) {
     const fresh = made.inputs.some((input) => now.has(input)) ? { ...made, inputs: made.inputs.map(current) } : made;
-    const settled = settle(b, fresh, depth + 1);
+    const settled = settle(b, fresh, stays, depth + 1);
     if (settled) now.set(resultOf(made), settled);
     else b.append(fresh);
   }
   return current(simpler);
 }
 
-function simplifyNode(b: Build, node: Node): readonly Value[] | null {
-  const simpler = settle(b, node, 0);
-  return simpler && [simpler];
+/** The pass, but for nodes that stay. */
+export function canonicalizing(stays: Stays): Pass {
+  const simplifyNode = (b: Build, node: Node): readonly Value[] | null => {
+    const simpler = settle(b, node, stays);
+    return simpler && [simpler];
+  };
+  return { name: "canonicalize", after: ["inline"], run: (graph) => rewriteGraph(graph, () => simplifyNode) };
 }
 
 /** Applies the operations' own simplifications until none applies. */
-export const canonicalize: Pass = {
-  name: "canonicalize",
-  after: ["inline"],
-  run: (graph) => rewriteGraph(graph, () => simplifyNode),
-};
+export const canonicalize: Pass = canonicalizing(() => false);

@@ -2,7 +2,7 @@
 import { invariant } from "../base/invariant.ts";
 import type { Graph } from "../ir/graph.ts";
 import { violations, violationText } from "../ir/verify.ts";
-import { canonicalize } from "./canonicalize.ts";
+import { canonicalize, canonicalizing } from "./canonicalize.ts";
 import { cse } from "./cse.ts";
 import { dce } from "./dce.ts";
 import { eraseVariance } from "./erase-variance.ts";
@@ -40,6 +40,17 @@ export const pipeline: readonly Pass[] = [
   // Last: rewriting a value loses the facts about it.
   inferZeroRegions,
 ];
+
+/** For targets that carry collectives out on the only device of a group. */
+const keepingCollectives = canonicalizing(({ op }) => {
+  const what = op.facts?.collective?.what;
+  return what !== undefined && what !== "mark";
+});
+
+/** The same for a target; most have no wishes. */
+export function pipelineFor({ collectivesAlone }: { readonly collectivesAlone?: true }): readonly Pass[] {
+  return collectivesAlone ? pipeline.map((pass) => (pass === canonicalize ? keepingCollectives : pass)) : pipeline;
+}
 
 export interface RunOptions {
   /** Check the graph after every pass; a violation is a defect of that pass. */

@@ -56,6 +56,8 @@ export interface LoweringTarget {
   readonly arithmetic: ArithmeticProfile;
   /** Threads that share the units of a staged nest; not given where elements are what is shared, and such nests are maps. */
   readonly threads?: number | undefined;
+  /** Collectives stay what they are on the only device of a group, where they would be copies: to try them with one device. */
+  readonly collectivesAlone?: true;
   /** Elements of workspace, of the nest's own type, that its code needs. */
   workspace(nest: UnplacedNest, operands: readonly Operand[]): number;
   /**

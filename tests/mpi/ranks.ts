@@ -1,5 +1,5 @@
 /**
- * @file What each process of a run by `mpirun` does, for tests/mpi.test.ts: bundled to JavaScript, and started with the name of a
+ * @file What each process of a run by `mpirun` does, for tests/mpi.test.ts and tests/cuda-nccl.test.ts: bundled to JavaScript, and started with the name of a
  * part. A failure is thrown, and ends all processes; rank 0 prints what was found.
  */
 import { installHost } from "../../src/api/host.ts";
@@ -12,6 +12,7 @@ import { wasmTarget } from "../../src/runtime/wasm-target.ts";
 import { collectives } from "./collectives.ts";
 import { experts } from "./experts.ts";
 import { failures } from "./failures.ts";
+import { nccl, ncclFailures } from "./nccl.ts";
 import { pipelines } from "./pipelines.ts";
 import { hostCount, trained, training, zero } from "./training.ts";
 
@@ -38,7 +39,9 @@ const PARTS: Readonly<Record<string, () => unknown>> = {
   pipelines,
   trained: () => ({ ...trained(mpi().size, 3), hosts: hostCount() }),
   bench,
+  nccl,
   ...failures,
+  ...ncclFailures,
 };
 
 const [, , name = ""] = process.argv;

@@ -3,13 +3,15 @@
  * GPU with its driver, a CUDA toolkit, a C compiler and koffi:
  *
  *   npx rolldown tests/support/cuda-device.ts -p node --no-treeshake --no-codeSplitting --external koffi --external highs --file node_modules/.cache/cuda-device.mjs &&
- *     node node_modules/.cache/cuda-device.mjs [samples graphs tensor halves programs budgets memory soak]
+ *     node node_modules/.cache/cuda-device.mjs [samples graphs tensor halves programs nccl budgets memory soak]
  *
  *   samples    every operation on every sample, against the kernel interpreter
  *   graphs     random graphs, gradients and loops, against WebAssembly; neither fuses multiplications with additions
  *   tensor     products on tensor cores, against products in f32, of numbers for which both are exact
  *   halves     products of bf16 and f16 on tensor cores, against f32, and matrices brought in all ways
  *   programs   training steps of the built-in programs, against `native`; both fuse
+ *   nccl       collectives through NCCL on one device: each against its reference, and training with parts of the state against steps
+ *              without collectives
  *   budgets    gpt within five budgets, against the one without
  *   memory     the arena, against what the driver says was taken
  *   soak       ten thousand steps without growth
@@ -26,15 +28,19 @@ import { isFloat, type TypedArray } from "../../src/kernel/dtype.ts";
 import { interpretKernel } from "../../src/kernel/interpret.ts";
 import { CudaContext } from "../../src/node/cuda/context.ts";
 import { Driver } from "../../src/node/cuda/driver.ts";
+import { ncclState } from "../../src/node/cuda/nccl.ts";
+import { ncclFigures } from "../../src/node/cuda/nccl-groups.ts";
 import { cudaTarget } from "../../src/node/cuda/target.ts";
 import { nativeTarget } from "../../src/node/native/target.ts";
 import type { Target } from "../../src/runtime/device.ts";
 import { wasmTarget } from "../../src/runtime/wasm-target.ts";
 import { storageOf, type Tensor } from "../../src/trace/tensor.ts";
 import { flatten } from "../../src/trace/tree.ts";
+import { collectives } from "../mpi/collectives.ts";
 import { found, halfProducts, tensorProducts } from "./cuda-products.ts";
 import { DeviceReport, difference, wrongSamples } from "./device-report.ts";
 import { kernelOps, kernelSamples } from "./kernel-samples.ts";
+import { trainedAlone } from "./nccl-checks.ts";
 import { randomGraph, randomInputs, together } from "./random-graph.ts";
 import { looped, randomCase } from "./random-loops.ts";
 import { runGraph } from "./run-graph.ts";
@@ -148,6 +154,29 @@ function programs(): void {
   }
 }
 
+// ---- collectives ----------------------------------------------------------------------------------------------------
+
+/** NCCL with one device, which no program needs: what is exchanged goes through it all the same. */
+function nccl(): void {
+  const { available, note } = ncclState();
+  console.log(note);
+  if (!available) {
+    console.log("collectives through NCCL: not run");
+    return;
+  }
+  const [plain, through] = [found(cudaTarget({ alone: false })), found(cudaTarget({ alone: true }))];
+  const { cases } = collectives({ rank: 0, size: 1 }, () => through);
+  console.log(`collectives: ${cases} of ${cases} equal`);
+  for (const zero of [0, 1, 2, 3] as const) {
+    const [got, want] = [trainedAlone(through, zero), trainedAlone(plain, zero)];
+    const wrong = want.flatMap((x, i) => (Object.is(x, got[i]) ? [] : [`number ${i}: ${got[i]}, not ${x}`]));
+    report.compared(`training with zero: ${zero}`, wrong, want.length);
+  }
+  const figures = ncclFigures();
+  if (figures === null) throw new Error("nothing went through NCCL");
+  console.log(`${figures.version} took ${grouped(figures.startBytes)} bytes of the device`);
+}
+
 // ---- budgets, memory, long runs -------------------------------------------------------------------------------------
 
 const programNamed = (name: string): AnyProgram => BUILT_IN.find((program) => program.name === name) as AnyProgram;
@@ -213,6 +242,6 @@ function soak(): void {
 const tensor = (): void => tensorProducts(report);
 const halves = (): void => halfProducts(report);
 
-const SECTIONS = { samples, graphs, tensor, halves, programs, budgets, memory, soak };
+const SECTIONS = { samples, graphs, tensor, halves, programs, nccl, budgets, memory, soak };
 
 await report.run(SECTIONS, process.argv.slice(2));

@@ -13,7 +13,7 @@ import { createHash } from "node:crypto";
 import { chmodSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { cudaTarget } from "../../src/node/cuda/target.ts";
+import { type CudaRequest, cudaTarget } from "../../src/node/cuda/target.ts";
 import { systemCompiler } from "../../src/node/native/compiler.ts";
 import type { TargetAnswer } from "../../src/runtime/device.ts";
 import { fakeDriver } from "./fake-cuda.ts";
@@ -121,7 +121,7 @@ const DRIVER_TEXT = `#include <dlfcn.h>
 #include <unistd.h>
 static size_t pinned, launches;
 typedef struct { void (*launch)(void *, void **, unsigned, unsigned, int); void *body; int count, barriers; } Function;
-typedef enum { COPY, BYTES, WORDS, LAUNCH, RECORD, WAIT } Kind;
+typedef enum { COPY, BYTES, WORDS, LAUNCH, HOST, RECORD, WAIT } Kind;
 typedef struct {
   Kind kind;
   long stream, event;
@@ -129,6 +129,7 @@ typedef struct {
   size_t n;
   unsigned value, blocks, threads;
   Function *function;
+  void (*call)(void *);
   void *args[${MOST_ARGUMENTS}];
 } Op;
 typedef struct { Op *ops; int count, room; } List;
@@ -138,6 +139,7 @@ static void do_op(const Op *op) {
   if (op->kind == COPY) memmove(op->to, op->from, op->n);
   if (op->kind == BYTES) memset(op->to, (int)op->value, op->n);
   if (op->kind == WORDS) for (size_t i = 0; i < op->n; i++) memcpy(op->to + 4 * i, &op->value, 4);
+  if (op->kind == HOST) op->call(op->to);
   if (op->kind == LAUNCH) {
     const Function *f = op->function;
     f->launch(f->body, (void **)op->args, op->blocks, op->threads, f->barriers);
@@ -194,6 +196,10 @@ static int all_joined(const List *list, long stream) {
   }
   return 1;
 }
+/* What a library puts into a stream (emulated-nccl.ts). */
+int cuLaunchHostFunc(void *q, void (*call)(void *), void *data) {
+  return give((Op){ .kind = HOST, .call = call, .to = data }, q);
+}
 static size_t elf_bytes(const Elf64_Ehdr *head) { return head->e_shoff + (size_t)head->e_shnum * head->e_shentsize; }
 `;
 
@@ -204,6 +210,11 @@ const DRIVER_FUNCTIONS: Readonly<Record<string, string>> = {
   cuMemHostAlloc:
     "(void **p, size_t n, unsigned f) { *p = aligned_alloc(4096, (n + 4095) / 4096 * 4096); memset(*p, 0xff, n); pinned += n; return 0; }",
   cuMemFreeHost: "(void *p) { free(p); return 0; }",
+  // each process has a device of its own, unless it is told otherwise
+  cuDeviceGetUuid_v2:
+    '(char *u, int d) { const int own = getenv("EMULATED_ONE_GPU") ? 1 : getpid(); memset(u, 0, 16); memcpy(u, &own, sizeof own); return 0; }',
+  cuEventQuery:
+    '(void *e) { if (getenv("EMULATED_SAYS")) fprintf(stderr, "asked of process %d\\n", getpid()); return 0; }',
   cuStreamCreate: "(void **s, unsigned f) { *s = (void *)++handles; return 0; }",
   cuEventCreate: "(void **e, unsigned f) { *e = (void *)++handles; return 0; }",
   cuMemcpyHtoDAsync_v2:
@@ -269,7 +280,15 @@ export interface Emulated {
 }
 
 /** A device of the C compiler, or one line that says why there is none. */
-export function emulatedCuda({ copies = "early", changes = {} }: Emulated = {}): TargetAnswer {
+export function emulatedCuda(how: Emulated = {}): TargetAnswer {
+  const places = emulatedPlaces(how);
+  return typeof places === "string" ? places : cudaTarget(places);
+}
+
+/** Its driver and its compiler, which other processes can have, too. */
+export type EmulatedPlaces = Required<Pick<CudaRequest, "driver" | "compilers">>;
+
+export function emulatedPlaces({ copies = "early", changes = {} }: Emulated = {}): EmulatedPlaces | string {
   const compiler = systemCompiler();
   if (typeof compiler === "string") return compiler;
   const folder = mkdtempSync(join(tmpdir(), "tidemark-emulated-cuda-"));
@@ -279,5 +298,5 @@ export function emulatedCuda({ copies = "early", changes = {} }: Emulated = {}):
   chmodSync(nvcc, 0o755);
   const how = `#define LATE ${copies === "late" ? 1 : 0}\n#define FOLDER ${JSON.stringify(folder)}\n`;
   const driver = fakeDriver({ ...DRIVER_FUNCTIONS, ...changes }, `${how}${DRIVER_TEXT}`);
-  return cudaTarget({ driver, compilers: { nvrtc: [], nvcc: [folder] } });
+  return { driver, compilers: { nvrtc: [], nvcc: [folder] } };
 }

@@ -33,12 +33,17 @@ export interface Ended {
 }
 
 /** Runs a part of tests/mpi/ranks.ts on so many processes. */
-export function runRanks(processes: number, part: readonly string[], options: readonly string[] = []): Promise<Ended> {
+export function runRanks(
+  processes: number,
+  part: readonly string[],
+  options: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Ended> {
   const asRoot = process.getuid?.() === 0 ? ["--allow-run-as-root"] : [];
   const shared = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1", ...asRoot];
   const args = [...shared, ...options, "-n", String(processes), process.execPath, BUNDLE, ...part];
   return new Promise((resolve, reject) => {
-    const child = spawn("mpirun", args, { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn("mpirun", args, { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...env } });
     const [out, err]: [Buffer[], Buffer[]] = [[], []];
     child.stdout.on("data", (part: Buffer) => out.push(part));
     child.stderr.on("data", (part: Buffer) => err.push(part));

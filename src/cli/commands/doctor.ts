@@ -10,6 +10,7 @@ import { formatBytes } from "../../base/bytes.ts";
 import { TidemarkError } from "../../base/errors.ts";
 import { detectFeatures, type Features } from "../../codegen/wasm/features.ts";
 import { cacheFolder, NO_CACHE_FOLDER } from "../../node/cache-folder.ts";
+import { type NcclState, ncclState } from "../../node/cuda/nccl.ts";
 import { solverProblem } from "../../node/highs.ts";
 import { type MpiState, mpiState } from "../../node/mpi/state.ts";
 import { type Caches, cachesIn } from "../../node/native/processor.ts";
@@ -55,6 +56,8 @@ interface MachineReport {
   readonly mpi: Tool | null;
   /** Several processes that run one program. */
   readonly devices: MpiState;
+  /** The same on GPUs. */
+  readonly nccl: NcclState;
   readonly gpus: readonly string[];
   /** The cost model for predictions. */
   readonly speed: MachineModel;
@@ -119,6 +122,7 @@ async function findings(io: Io): Promise<MachineReport> {
     compiler: firstOf(["cc", "gcc", "clang"]),
     mpi: firstOf(["mpirun", "mpiexec"]),
     devices: mpiState(),
+    nccl: ncclState(),
     gpus: gpus === null ? [] : gpus.split("\n"),
     speed: machineModel(io.err),
     cache: cacheState(),
@@ -144,6 +148,7 @@ function findingsText(f: MachineReport): string {
     ["cache", cacheText(f.cache)],
     ["compiler", toolText(f.compiler)],
     ["MPI", `${f.devices.available ? "available" : "not available"}: ${f.devices.note}`],
+    ["NCCL", `${f.nccl.available ? "available" : "not available"}: ${f.nccl.note}`],
     ["GPU", f.gpus.length > 0 ? f.gpus.join("; ") : "none found by nvidia-smi"],
   ];
   return `${table(rows, ["left", "left"]).join("\n")}\n`;
@@ -152,7 +157,7 @@ function findingsText(f: MachineReport): string {
 export const doctor: Command = {
   name: "doctor",
   positionals: [],
-  summary: "show the features of this machine: targets, threads, compiler, MPI, GPU",
+  summary: "show the features of this machine: targets, threads, compiler, MPI, GPU, NCCL",
   options: { json: { help: "print one line of JSON" } },
   async run(args, io) {
     const report = await findings(io);

@@ -26,6 +26,8 @@ export interface CudaOptions extends TensorDevice {
   readonly fma: boolean;
   /** What products of f32 are multiplied in: f32, or tf32 on tensor cores where they are large enough (tensor-plan.ts). */
   readonly products: "f32" | "tf32";
+  /** Collectives are carried out on the only device of a group, too. */
+  readonly alone?: true;
 }
 
 export const deviceClass = ({ multiprocessors, fma }: CudaOptions): DeviceClass => ({
@@ -46,6 +48,9 @@ export const CUDA_RATES: CostModel = {
   cacheBytes: 50 * 2 ** 20,
   linkRate: 50e9,
   callSeconds: 0.9e-6,
+  // NVLink of the fourth generation by its data sheet, and a small message between two devices of a machine: not measured
+  networkRate: 450e9,
+  messageSeconds: 5e-6,
 };
 
 export function cudaDescription(options: CudaOptions): TargetDescription {
@@ -57,6 +62,9 @@ export function cudaDescription(options: CudaOptions): TargetDescription {
     key: `cuda ${JSON.stringify(options)}`,
     spaces: [memorySpace(ALIGNMENT, { name: "device", hostVisible: false, largestArena: options.bytes })],
     // whole numbers of 64 bits have not been run on a device
+    collectives: true,
+    overlapsCollectives: true,
+    ...(options.alone ? { collectivesAlone: true as const } : {}),
     storageTypes: STORAGE_TYPES.filter((dtype) => !isBig(typeOf(dtype).compute)),
     computeTypes: CPU_SCALARS,
     // tensor cores wait for what is computed on the way in, and each tile computes it again

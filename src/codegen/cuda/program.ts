@@ -2,7 +2,7 @@
  * @file A placed program as CUDA text and rows of commands. Steps that do the same in every run are one row, which a device
  * takes as one graph; loops and branches that depend on data, and loops that are too long to be written out, stay scripts
  * and are run by the host command by command. Copies to the host's memory are commands for streams of their own: what is not
- * waited for within a row is waited for at its end.
+ * waited for within a row is waited for at its end. So are collectives in flight (exchange.ts).
  *
  *   steps   k  k  loop of 8  k   while x > 0   k  k       copies
  *   parts   └──── row ───────┘   └─ script ─┘  └─── row ───────┘
@@ -10,10 +10,19 @@
 import { at } from "../../base/invariant.ts";
 import { bytesOf } from "../../kernel/dtype.ts";
 import type { Kernel } from "../../kernel/loops.ts";
-import { isTransfer, type PlacedCopy, type PlacedStep, type PlacedTransfer, statementsOf } from "../placed.ts";
+import {
+  isExchange,
+  isTransfer,
+  type PlacedCopy,
+  type PlacedExchange,
+  type PlacedStep,
+  type PlacedTransfer,
+  statementsOf,
+} from "../placed.ts";
 import { int, type Statement } from "../script.ts";
 import { driveScript, readsData, type Action as ScriptAction } from "../script-run.ts";
 import type { CudaOptions } from "./description.ts";
+import { aroundOf, collectiveOf, type ExchangeCommand, endsOf, exchangeOf, type IndexCommand } from "./exchange.ts";
 import { CudaLibrary, type LaunchCode } from "./library.ts";
 import { FACTORS } from "./tensor-types.ts";
 
@@ -24,20 +33,24 @@ const MOST_COMMANDS = 4096;
 
 /** Addresses are bytes from the arena's start. */
 export type Command =
-  | {
-      readonly kind: "launch";
-      readonly code: LaunchCode;
-      /** Where the matrices of the code's maps start. */
-      readonly matrices: readonly number[];
-      readonly addresses: readonly number[];
-    }
+  | LaunchCommand
   | { readonly kind: "copy"; readonly to: number; readonly from: number; readonly bytes: number }
   /** A word of 32 bits. */
   | { readonly kind: "store"; readonly at: number; readonly value: number }
+  | ExchangeCommand<LaunchCommand>
+  /** What comes now waits for the exchange of a slot. */
+  | { readonly kind: "landed"; readonly slot: number }
+  | IndexCommand
   /** Half of a copy from or to the host's memory. */
   | { readonly kind: "transfer"; readonly step: PlacedTransfer };
 
-export type LaunchCommand = Extract<Command, { kind: "launch" }>;
+export interface LaunchCommand {
+  readonly kind: "launch";
+  readonly code: LaunchCode;
+  /** Where the matrices of the code's maps start. */
+  readonly matrices: readonly number[];
+  readonly addresses: readonly number[];
+}
 
 export type CudaPart =
   | { readonly kind: "row"; readonly commands: readonly Command[] }
@@ -49,8 +62,8 @@ export interface CudaProgram {
   readonly functions: number;
   /** Of every step, then the copies; neighbouring rows are one unless steps are to be run one by one. */
   readonly parts: readonly CudaPart[];
-  /** The launches of a kernel at addresses. */
-  launches(kernel: Kernel, addresses: readonly number[]): readonly LaunchCommand[];
+  /** Those of a kernel at addresses. */
+  commands(kernel: Kernel, addresses: readonly number[]): readonly Command[];
 }
 
 export interface CudaEmitOptions {
@@ -78,7 +91,7 @@ export function emitCudaProgram(
     text: library.text,
     functions: library.count,
     parts,
-    launches: (kernel, addresses) => launchesOf(library, kernel, addresses),
+    commands: (kernel, addresses) => commandsOf(library, kernel, addresses),
   };
 }
 
@@ -86,16 +99,27 @@ export function emitCudaProgram(
 function addKernels(library: CudaLibrary, statements: readonly Statement[]): void {
   for (const statement of statements) {
     if (statement.kind === "kernel") {
-      for (const aligned of [true, false]) library.launches(statement.kernel, aligned);
+      for (const kernel of launchedBy(statement.kernel)) {
+        for (const aligned of [true, false]) library.launches(kernel, aligned);
+      }
     }
     if (statement.kind === "while") addKernels(library, statement.body);
     if (statement.kind === "if") addKernels(library, [...statement.then, ...statement.else]);
   }
 }
 
+/** The kernels that are launched for one. */
+function launchedBy(kernel: Kernel): readonly Kernel[] {
+  const nest = collectiveOf(kernel);
+  if (!nest) return [kernel];
+  const around = aroundOf(kernel, nest);
+  return around ? [around.before, around.after] : [];
+}
+
 /** A step as a row where it has one that is not too long. */
 function partOf(library: CudaLibrary, step: PlacedStep): CudaPart {
   if (isTransfer(step)) return { kind: "row", commands: [{ kind: "transfer", step }] };
+  if (isExchange(step)) return { kind: "row", commands: flightOf(library, step) };
   const script = statementsOf(step, "cuda");
   const row = readsData(script) ? null : rowOf(library, script);
   if (row) return row;
@@ -110,11 +134,35 @@ function rowOf(library: CudaLibrary, script: readonly Statement[]): CudaPart | n
     if (commands.length <= MOST_COMMANDS) commands.push(command);
   };
   const record = (action: Exclude<ScriptAction, { kind: "load" }>): void => {
-    if (action.kind === "kernel") launchesOf(library, action.kernel, action.addresses).forEach(add);
+    if (action.kind === "kernel") commandsOf(library, action.kernel, action.addresses).forEach(add);
     else add(action);
   };
   driveScript(script, record, () => 0);
   return commands.length <= MOST_COMMANDS ? { kind: "row", commands } : null;
+}
+
+/** Part of a collective in flight; one that a stream carries out makes progress by itself. */
+function flightOf(library: CudaLibrary, step: PlacedExchange): readonly Command[] {
+  if (step.exchange === "test") return [];
+  if (step.exchange === "wait") return [{ kind: "landed", slot: step.slot }];
+  return commandsOf(library, step.start.kernel, step.start.addresses, step.slot);
+}
+
+function commandsOf(
+  library: CudaLibrary,
+  kernel: Kernel,
+  addresses: readonly number[],
+  slot: number | null = null,
+): readonly Command[] {
+  const nest = collectiveOf(kernel);
+  if (!nest) return launchesOf(library, kernel, addresses);
+  const ends = endsOf(nest, addresses);
+  if (nest.what === "device_index") return [{ kind: "device_index", group: nest.group, at: ends.to }];
+  const around = aroundOf(kernel, nest);
+  const [before, after] = around
+    ? [around.before, around.after].map((one) => launchesOf(library, one, addresses))
+    : [[], []];
+  return [{ kind: "exchange", exchange: exchangeOf(nest), ...ends, before: before ?? [], after: after ?? [], slot }];
 }
 
 function launchesOf(library: CudaLibrary, kernel: Kernel, addresses: readonly number[]): readonly LaunchCommand[] {

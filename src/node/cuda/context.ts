@@ -15,8 +15,19 @@ const SHARED_BYTES = 97;
 const NON_BLOCKING = 1;
 const NO_TIMING = 2;
 const THREAD_LOCAL = 1;
+/** A capture during which libraries may do what they do once. */
+const RELAXED = 2;
+
+/** Of collectives, among the streams beside the kernels. */
+const NETWORK = -1;
+
+/** Milliseconds for which a device that others may keep waiting is asked without a pause, and those of a pause. */
+const IMPATIENT = 1;
+const PAUSE = 0.05;
+const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
 const NAME_BYTES = 256;
+const UUID_BYTES = 16;
 /** Pinned memory is had in powers of two from here. */
 const SMALLEST_BLOCK = 2 ** 16;
 /** Of pinned memory in all, before the stream is waited for. */
@@ -34,6 +45,11 @@ export class CudaContext {
   readonly driver: Driver;
   readonly facts: DeviceFacts;
   readonly stream: bigint;
+  /** Which of all devices it is, wherever it is. */
+  readonly uuid: Uint8Array;
+  /** Throws where what the device waits for will not come; null where it waits for no other device. */
+  watch: (() => void) | null = null;
+  #watched: bigint | null = null;
   readonly #context: bigint;
   readonly #blocks: PinnedBlock[] = [];
   /** For copies beside the kernels, by queue. */
@@ -42,14 +58,17 @@ export class CudaContext {
   readonly #held = new Set<PinnedBlock>();
   #pinned = 0;
 
-  constructor(driver: Driver) {
+  /** @param number of the device, among those that this process sees */
+  constructor(driver: Driver, number = 0) {
     this.driver = driver;
-    const device = driver.int("cuDeviceGet", 0);
+    const device = driver.int("cuDeviceGet", number);
     this.#context = driver.handle("cuDevicePrimaryCtxRetain", device);
     this.use();
     this.stream = driver.handle("cuStreamCreate", NON_BLOCKING);
     const name = new Uint8Array(NAME_BYTES);
     driver.call("cuDeviceGetName", name, NAME_BYTES, device);
+    this.uuid = new Uint8Array(UUID_BYTES);
+    driver.call("cuDeviceGetUuid_v2", this.uuid, device);
     const fact = (attribute: number): number => driver.int("cuDeviceGetAttribute", attribute, device);
     this.facts = {
       name: Buffer.from(name.subarray(0, name.indexOf(0))).toString("utf8"),
@@ -80,7 +99,27 @@ export class CudaContext {
   }
 
   wait(): void {
-    this.driver.call("cuStreamSynchronize", this.stream);
+    if (!this.watch) {
+      this.driver.call("cuStreamSynchronize", this.stream);
+      return;
+    }
+    this.#watched ??= this.event();
+    this.driver.call("cuEventRecord", this.#watched, this.stream);
+    const started = performance.now();
+    while (!this.isDone(this.#watched)) {
+      if (performance.now() - started > IMPATIENT) Atomics.wait(NEVER, 0, 0, PAUSE);
+    }
+  }
+
+  /** Whether everything before an event is done; throws where it never will be. */
+  isDone(event: bigint): boolean {
+    this.watch?.();
+    return this.driver.isDone(event);
+  }
+
+  /** The stream in which collectives are, all of them: their order is then the same on every device. */
+  get network(): bigint {
+    return this.copyStream(NETWORK);
   }
 
   /** The stream of a queue of copies. */
@@ -122,7 +161,7 @@ export class CudaContext {
   }
 
   #isFree(block: PinnedBlock): boolean {
-    return !this.#held.has(block) && this.driver.isDone(block.event);
+    return !this.#held.has(block) && this.isDone(block.event);
   }
 
   /** Everything so far uses a block; with `hold` it is not free before `release`. */
@@ -135,15 +174,18 @@ export class CudaContext {
     this.#held.delete(block);
   }
 
-  /** What `record` puts into the stream, as a graph that can be launched. */
-  graphOf(record: () => void): bigint {
-    this.driver.call("cuStreamBeginCapture_v2", this.stream, THREAD_LOCAL);
+  /** What `record` puts into the stream, as a graph that can be launched; `exchanges`: with the help of a library. */
+  graphOf(record: () => void, exchanges = false): bigint {
+    this.driver.call("cuStreamBeginCapture_v2", this.stream, exchanges ? RELAXED : THREAD_LOCAL);
     const out = new BigUint64Array(1);
     try {
       record();
-    } finally {
-      this.driver.call("cuStreamEndCapture", this.stream, out);
+    } catch (error) {
+      // what went wrong first is said, and not that the graph has no end
+      this.driver.release("cuStreamEndCapture", this.stream, out);
+      throw error;
     }
+    this.driver.call("cuStreamEndCapture", this.stream, out);
     const graph = at([...out], 0);
     const launchable = this.driver.handle("cuGraphInstantiateWithFlags", graph, 0);
     this.driver.call("cuGraphDestroy", graph);

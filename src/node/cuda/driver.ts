@@ -20,6 +20,7 @@ const FUNCTIONS = {
   cuDeviceGetCount: ["void *"],
   cuDeviceGet: ["void *", "int"],
   cuDeviceGetName: ["void *", "int", "int"],
+  cuDeviceGetUuid_v2: ["void *", "int"],
   cuDeviceGetAttribute: ["void *", "int", "int"],
   cuDevicePrimaryCtxRetain: ["void *", "int"],
   cuCtxSetCurrent: ["void *"],
@@ -132,6 +133,11 @@ export class Driver {
     const out = new BigUint64Array(1);
     this.call(name, out, ...args);
     return out[0] ?? 0n;
+  }
+
+  /** Of all that this process sees. */
+  get devices(): number {
+    return this.int("cuDeviceGetCount");
   }
 
   int(name: FunctionName, ...args: readonly unknown[]): number {

@@ -44,6 +44,8 @@ const unreachable = new FinalizationRegistry<Allocation>((allocation) => allocat
 export class CudaMemory implements DeviceMemory, HasHostStore {
   /** Beside it, while some program moves values there. */
   host: HostStore | null = null;
+  /** Called before it moves: others may know where it is. */
+  readonly moves = new Set<() => void>();
   readonly #context: CudaContext;
   readonly #allocation: Allocation;
 
@@ -67,7 +69,9 @@ export class CudaMemory implements DeviceMemory, HasHostStore {
   }
 
   reserve(bytes: number): void {
-    if (bytes > this.bytes) this.#allocation.grow(bytes);
+    if (bytes <= this.bytes) return;
+    for (const moving of this.moves) moving();
+    this.#allocation.grow(bytes);
   }
 
   write(address: number, bytes: number, fill: (into: Uint8Array) => void): void {
@@ -110,7 +114,7 @@ export class CudaMemory implements DeviceMemory, HasHostStore {
     driver.call("cuMemcpyDtoHAsync_v2", block.address, this.#at(address), bytes, stream);
     this.#context.record(block, true);
     try {
-      while (!driver.isDone(block.event)) await new Promise((resolve) => setImmediate(resolve));
+      while (!this.#context.isDone(block.event)) await new Promise((resolve) => setImmediate(resolve));
       into.set(block.bytes.subarray(0, bytes));
       return into;
     } finally {

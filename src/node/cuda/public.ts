@@ -16,8 +16,8 @@ export interface CudaTargetOptions {
 }
 
 /**
- * The first CUDA device of this machine, to be given to `compile(fn, { target })`. It needs the driver and NVRTC or nvcc. Results are
- * on the device until they are read.
+ * The first CUDA device of this machine, to be given to `compile(fn, { target })`; of several processes that `mpirun` started each has its
+ * own. It needs the driver and NVRTC or nvcc, on meshes of several devices NCCL as well. Results are on the device until they are read.
  *
  * @throws TargetUnsupported where there is no device, no driver or no compiler
  *

@@ -24,8 +24,6 @@ import { INSTALL_MPI } from "./toolchain.ts";
 
 /** Room for texts of the library. */
 const TEXT_BYTES = 1024;
-/** Of a digest in hexadecimal digits. */
-const DIGEST_BYTES = 40;
 
 const unsupported = (summary: string, help: string): TidemarkError =>
   new TidemarkError("TargetUnsupported", summary, { help });
@@ -43,6 +41,8 @@ export interface RankProgram {
   readonly name: string;
   /** Where each of its collectives is, by number. */
   readonly places: readonly string[];
+  /** What is known of a program whose collectives a device carries out. */
+  readonly onDevice?: string;
 }
 
 /** A collective that is no C text. */
@@ -70,6 +70,8 @@ export class Communicator implements Launched {
   readonly #members = new Map<string, Members>();
   readonly #groups = new Map<string, number>();
   #program: RankProgram | null = null;
+  /** What is done before this process leaves the others. */
+  readonly #last: (() => void)[] = [];
 
   constructor(library: MpiLibrary) {
     this.#library = library;
@@ -86,7 +88,8 @@ export class Communicator implements Launched {
   /** What this process does, for a message that others read. */
   get state(): string {
     if (!this.#program) return "before its first program";
-    const { name, places } = this.#program;
+    const { name, places, onDevice } = this.#program;
+    if (onDevice !== undefined) return `in ${name}, ${onDevice}`;
     const [, number, what] = /^(\d+): (.*)$/.exec(textOf(this.#library.current)) ?? [];
     if (what === undefined) return `in ${name}, before its first collective`;
     const place = places[Number(number)];
@@ -132,13 +135,20 @@ export class Communicator implements Launched {
 
   #agree(name: string, text: string, mesh: Mesh): void {
     const { all } = this.#membersOf(mesh);
-    const devices = meshSize(mesh);
-    const digests = new Uint8Array(devices * DIGEST_BYTES);
-    this.#library.collect(all, Buffer.from(digest(text), "latin1"), digests, DIGEST_BYTES);
-    const own = Array.from({ length: devices }, (_, rank) =>
-      Buffer.from(digests.subarray(rank * DIGEST_BYTES, (rank + 1) * DIGEST_BYTES)).toString("latin1"),
+    const digests = this.gathered(all, Buffer.from(digest(text), "latin1"));
+    requireSame(
+      name,
+      mesh,
+      digests.map((own) => Buffer.from(own).toString("latin1")),
     );
-    requireSame(name, mesh, own);
+  }
+
+  /** As many bytes of each process of a group with a number, in their order. */
+  gathered(group: number, mine: Uint8Array): readonly Uint8Array[] {
+    const [count, bytes] = [this.#library.size(group), mine.length];
+    const all = new Uint8Array(count * bytes);
+    this.#library.collect(group, mine, all, bytes);
+    return Array.from({ length: count }, (_, i) => all.subarray(i * bytes, (i + 1) * bytes));
   }
 
   /** A collective of a program that is no C: its number. */
@@ -165,6 +175,22 @@ export class Communicator implements Launched {
     }
   }
 
+  /** Before the process ends well: others may need what its device still does. */
+  beforeEnd(last: () => void): void {
+    this.#last.push(last);
+  }
+
+  /** Whether everything was done that others may need. */
+  #isDone(say: (text: string) => void): boolean {
+    try {
+      for (const last of this.#last) last();
+      return true;
+    } catch (error) {
+      say(error instanceof Error ? error.message : String(error));
+      return false;
+    }
+  }
+
   /** Ends with the process: all of them where it failed. */
   endWithProcess(): void {
     const name = `rank ${this.rank} of ${this.size} (process ${process.pid} on ${hostname()})`;
@@ -176,12 +202,13 @@ export class Communicator implements Launched {
       say(`${text}\n${name}: ${this.state}`);
     });
     process.on("exit", (code) => {
-      if (code === 0) {
+      if (code === 0 && this.#isDone(say)) {
         this.#library.end();
         return;
       }
-      say(`ended with status ${code}, ${this.state}; the other ranks are ended too`);
-      this.#library.abort(code);
+      const status = code === 0 ? 1 : code;
+      say(`ended with status ${status}, ${this.state}; the other ranks are ended too`);
+      this.#library.abort(status);
     });
   }
 }

@@ -18,10 +18,13 @@ import { compileLinked, compileLinkedLater } from "./linked-library.ts";
 
 /** The parts of koffi that are used. */
 export interface Koffi {
-  load(path: string): { func(name: string, result: string, args: readonly string[]): (...args: unknown[]) => unknown };
+  load(path: string): { func(name: string, result: string, args: readonly unknown[]): (...args: unknown[]) => unknown };
   address(of: ArrayBufferView): bigint;
   /** Memory of the process at an address. */
   view(address: bigint, bytes: number): ArrayBuffer;
+  /** Types of what is passed by its value. */
+  struct(fields: Readonly<Record<string, unknown>>): unknown;
+  array(of: string, length: number): unknown;
   /** The text whose address is in an array. */
   decode(pointer: BigUint64Array, type: "str"): string;
 }

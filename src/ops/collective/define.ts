@@ -103,8 +103,10 @@ export function collective<A extends GroupAttrs>(name: string, spec: CollectiveS
     lower: {
       kind: "nests",
       alone: true,
-      nests: (build, c) => [
-        groupSize(groupOf(c.attrs)) === 1 ? copyNest(spec, build, c) : collectiveNest(spec, build, c),
+      nests: (build, c, target) => [
+        groupSize(groupOf(c.attrs)) === 1 && !target?.collectivesAlone
+          ? copyNest(spec, build, c)
+          : collectiveNest(spec, build, c),
       ],
     },
     facts: {
