@@ -69,12 +69,20 @@ export interface LoweringTarget {
   shapeLoops(kernel: Kernel): Kernel;
 }
 
+/** A description as data: the target's name, and the options that its description is made of (api/described.ts). */
+export interface Rebuild {
+  readonly target: string;
+  readonly options: unknown;
+}
+
 /** What the planner knows of a target: its memories, its element types, and what its kernels need and cost. */
 export interface TargetDescription extends LoweringTarget {
   /** As users and reports call it. */
   readonly name: string;
-  /** Equal for descriptions that answer alike, in any process; without one plans are not kept for later. */
+  /** Any text; equal for descriptions that answer alike, in any process. Without one plans are not kept for later. */
   readonly key: string | undefined;
+  /** Of this library's own targets: how other threads and processes make the same description. Without, they plan nothing. */
+  readonly rebuild?: Rebuild;
   /** The first holds the arena. */
   readonly spaces: Spaces;
   /** Types of elements in memory, and those that kernels compute in. */
@@ -98,3 +106,20 @@ export interface TargetDescription extends LoweringTarget {
 
 /** The space of the arena. */
 export const arenaSpace = ({ spaces }: Pick<TargetDescription, "spaces">): MemorySpace => spaces[0];
+
+/**
+ * The description of a target of this library, which other threads and processes can rebuild. Copies of the object have neither
+ * its key nor that: they may answer otherwise, and would be taken for the original.
+ */
+export function rebuildable(
+  name: string,
+  options: unknown,
+  answers: Omit<TargetDescription, "name" | "key" | "rebuild">,
+): TargetDescription {
+  const rebuild: Rebuild = { target: name, options };
+  const description: TargetDescription = { name, key: undefined, ...answers };
+  return Object.defineProperties(description, {
+    key: { value: `${name} ${JSON.stringify(options)}`, enumerable: false },
+    rebuild: { value: rebuild, enumerable: false },
+  });
+}
