@@ -4,7 +4,7 @@
  *
  *   node scripts/build.mjs [--out FOLDER]          FOLDER is dist/ by default
  *
- * The sources are some four hundred modules, and Node takes a third of a millisecond for each that it loads. So code is
+ * The sources are more than a thousand modules, and Node takes a third of a millisecond for each that it loads. So code is
  * bundled; every entry point keeps its place, and what several of them need lies in files that they share, so that each
  * module exists once whatever is imported (docs/decisions/0026-bundled-package.md).
  *

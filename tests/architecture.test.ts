@@ -29,6 +29,7 @@ import {
   machineViolations,
   passNames,
   passViolations,
+  sourceNameViolations,
 } from "./support/document-rules.ts";
 import {
   codeMapViolations,
@@ -369,6 +370,23 @@ describe("documents", () => {
       "docs/a.md:1: the link gone.md leads nowhere",
       "docs/a.md:1: the link b.md#gone names a heading that docs/b.md does not have",
       "README.md:1: the link docs/gone.md leads nowhere",
+    ]);
+  });
+
+  it("name sources that are there, and so do comments", () => {
+    expect(sourceNameViolations(files)).toEqual([]);
+    const wrong = made({
+      "docs/decisions/1.md":
+        "`known.ts`, [`a/kept.ts`](../../src/a/kept.ts), `b/kept.ts`, `index.d.ts`, `*.ts`, `train.mjs`\n",
+      "docs/a.md": "`model.ts`\n",
+      "src/a/kept.ts": "/**\n * @file As kept.ts, not as\n * lost.ts; kept.test.ts tests it.\n */\n",
+      "src/a/other.test.ts": "// lost.ts\n",
+    });
+    expect(sourceNameViolations(wrong)).toEqual([
+      "docs/decisions/1.md:1: there is no known.ts",
+      "docs/decisions/1.md:1: there is no b/kept.ts",
+      "src/a/kept.ts:3: there is no lost.ts",
+      "src/a/kept.ts:3: there is no kept.test.ts",
     ]);
   });
 
