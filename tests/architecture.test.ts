@@ -7,9 +7,9 @@ import { describe, expect, it } from "vitest";
 import {
   anyViolations,
   errorViolations,
-  HOST_FILE,
   headerViolations,
   type ImportEffect,
+  INSTALLER,
   importEffectViolations,
   opIdentityViolations,
   opNameViolations,
@@ -238,7 +238,7 @@ describe("code", () => {
     ]);
   });
 
-  it("keeps nothing that it was given in variables of a module, but the host", () => {
+  it("keeps nothing that it was given in variables of a module, but the parts of a host", () => {
     expect(providerViolations(files)).toEqual([]);
     const wrong = [
       "let store: Store | null = null;",
@@ -252,7 +252,17 @@ describe("code", () => {
       "src/plan/a.ts:3",
       "src/plan/a.ts:4",
     ]);
-    expect(providerViolations(made({ [HOST_FILE]: wrong, "src/plan/a.test.ts": wrong }))).toEqual([]);
+    const { path, name } = INSTALLER;
+    const record = [
+      "const parts: Parts = { store: null };",
+      `export function ${name}(key: Key, part: Part): void { parts[key] = part; }`,
+      "export function other(part: Part): void { parts.store = part; }",
+      "export function local(part: Part): Parts { const parts = { store: null }; parts.count = 0; return parts; }",
+    ].join("\n");
+    expect(providerViolations(made({ [path]: record, "src/plan/a.test.ts": wrong }))).toEqual([
+      `${path}:3: an argument becomes a variable of the module; pass it down`,
+    ]);
+    expect(providerViolations(made({ "src/plan/a.ts": record }))).toHaveLength(2);
   });
 
   it("does nothing when it is imported, but where that is listed", () => {

@@ -141,9 +141,9 @@ export function rebuildable(
   answers: Omit<TargetDescription, "name" | "key" | "rebuild">,
 ): TargetDescription {
   const rebuild: Rebuild = { target: name, options };
-  const description: TargetDescription = { name, key: undefined, ...answers };
-  return Object.defineProperties(description, {
-    key: { value: `${name} ${JSON.stringify(options)}`, enumerable: false },
-    rebuild: { value: rebuild, enumerable: false },
+  // defined so, fields are not enumerable: spreading leaves them out
+  return Object.defineProperties({ name, ...answers } as TargetDescription, {
+    key: { value: `${name} ${JSON.stringify(options)}` },
+    rebuild: { value: rebuild },
   });
 }
