@@ -37,6 +37,7 @@ import {
   knowledgeViolations,
   layerViolations,
   testImportViolations,
+  testsOnlyViolations,
 } from "./support/layer-rules.ts";
 import { type ProjectFile, projectFiles } from "./support/project.ts";
 
@@ -144,6 +145,22 @@ describe("layers", () => {
     expect(testImportViolations(files)).toEqual([]);
     const wrong = made({ "bench/run.ts": 'import { x } from "../tests/support/x.ts";' });
     expect(testImportViolations(wrong)).toHaveLength(1);
+  });
+
+  it("do not import what is for tests only", () => {
+    expect(testsOnlyViolations(files)).toEqual([]);
+    const oracle = "/** @file Tests only. An oracle. */\n";
+    const wrong = made({
+      "src/ir/oracle.ts": `${oracle}import { b } from "./b.ts";\nimport { c } from "./c.ts";`,
+      "src/ir/b.ts": "/** @file Of the oracle. */",
+      "src/ir/c.ts": "/** @file Of both. */",
+      "src/ir/d.ts": '/** @file A pass. */\nimport { c } from "./c.ts";\nimport type { Run } from "./oracle.ts";',
+      "src/ir/oracle.test.ts": 'import { run } from "./oracle.ts";',
+    });
+    expect(testsOnlyViolations(wrong)).toEqual([
+      "src/ir/b.ts: is for tests only, as src/ir/oracle.ts is, and does not say so",
+      "src/ir/d.ts: imports src/ir/oracle.ts, which is for tests only",
+    ]);
   });
 
   it("have no import cycles", () => {
