@@ -8,13 +8,13 @@
  */
 import { parseArgs } from "node:util";
 import { compile } from "../src/api/compile.ts";
-import { installHost } from "../src/api/host.ts";
+import { installPart } from "../src/api/host.ts";
 import { random, type Tensor } from "../src/api/index.ts";
 import { languageModel } from "../src/cli/programs/gpt.ts";
 import { nodeHost } from "../src/node/host.ts";
 import type { TargetName } from "../src/runtime/choose-target.ts";
 
-installHost(nodeHost);
+installPart("host", nodeHost);
 
 const { values } = parseArgs({
   options: { target: { type: "string", default: "wasm" }, lengths: { type: "string", default: "8" } },

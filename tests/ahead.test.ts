@@ -178,5 +178,9 @@ run.write("net", {});
     const bytes = gzipSync(runtime, { level: 9 }).length;
     console.log(`runtime.js: ${runtime.length} bytes, ${bytes} after gzip`);
     expect(bytes).toBeLessThanOrEqual(15_000);
+    const kB = `runtime of ${Math.round(bytes / 1000)} kB`;
+    for (const page of ["README.md", "docs/ahead-of-time.md", "docs/choosing.md", "docs/faq.md"]) {
+      expect(readFileSync(join(ROOT, page), "utf8"), page).toContain(kB);
+    }
   });
 });

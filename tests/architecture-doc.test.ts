@@ -1,6 +1,7 @@
 /**
  * @file The parts of documents that are made by the program: ARCHITECTURE.md follows one function through every stage,
- * README.md shows what its own example prints, docs/numerics.md has the bounds that the kernels' tests assert.
+ * README.md shows what its own example prints, docs/numerics.md has the bounds that the kernels' tests assert, and
+ * docs/adding-a-target.md what the types say that a target is written against.
  * `UPDATE=1 npx vitest run tests/architecture-doc.test.ts` rewrites them.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -24,6 +25,7 @@ import { againstSources, markdownExamples } from "./support/examples.ts";
 import { block, checkDocument, type Parts, regenerate } from "./support/generated.ts";
 import { layersText } from "./support/layer-rules.ts";
 import { projectFiles, ROOT, subpathSources } from "./support/project.ts";
+import { descriptionTable, nestLines } from "./support/target-doc.ts";
 
 /** The program of ARCHITECTURE.md; the document has the same text. */
 const optimizer = sgd({ lr: 0.1 });
@@ -121,6 +123,13 @@ describe("generated parts", () => {
   // Where products may use fused multiply-add, their workspace has another size.
   it.skipIf(detectFeatures().relaxedMadd)("of README.md are what its example prints", async () => {
     const { found, expected } = checkDocument("README.md", { output: block(await readmeOutput()) });
+    expect(found).toBe(expected);
+  });
+
+  it("of docs/adding-a-target.md are all kinds of nests, and all fields of a description", () => {
+    const files = projectFiles();
+    const parts = { nests: block(nestLines(files)), fields: descriptionTable(files) };
+    const { found, expected } = checkDocument("docs/adding-a-target.md", parts);
     expect(found).toBe(expected);
   });
 

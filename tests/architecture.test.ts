@@ -7,9 +7,9 @@ import { describe, expect, it } from "vitest";
 import {
   anyViolations,
   errorViolations,
-  HOST_FILE,
   headerViolations,
   type ImportEffect,
+  INSTALLER,
   importEffectViolations,
   opIdentityViolations,
   opNameViolations,
@@ -29,6 +29,7 @@ import {
   machineViolations,
   passNames,
   passViolations,
+  sourceNameViolations,
 } from "./support/document-rules.ts";
 import {
   codeMapViolations,
@@ -36,6 +37,7 @@ import {
   knowledgeViolations,
   layerViolations,
   testImportViolations,
+  testsOnlyViolations,
 } from "./support/layer-rules.ts";
 import { type ProjectFile, projectFiles } from "./support/project.ts";
 
@@ -145,6 +147,22 @@ describe("layers", () => {
     expect(testImportViolations(wrong)).toHaveLength(1);
   });
 
+  it("do not import what is for tests only", () => {
+    expect(testsOnlyViolations(files)).toEqual([]);
+    const oracle = "/** @file Tests only. An oracle. */\n";
+    const wrong = made({
+      "src/ir/oracle.ts": `${oracle}import { b } from "./b.ts";\nimport { c } from "./c.ts";`,
+      "src/ir/b.ts": "/** @file Of the oracle. */",
+      "src/ir/c.ts": "/** @file Of both. */",
+      "src/ir/d.ts": '/** @file A pass. */\nimport { c } from "./c.ts";\nimport type { Run } from "./oracle.ts";',
+      "src/ir/oracle.test.ts": 'import { run } from "./oracle.ts";',
+    });
+    expect(testsOnlyViolations(wrong)).toEqual([
+      "src/ir/b.ts: is for tests only, as src/ir/oracle.ts is, and does not say so",
+      "src/ir/d.ts: imports src/ir/oracle.ts, which is for tests only",
+    ]);
+  });
+
   it("have no import cycles", () => {
     expect(cycleViolations(files)).toEqual([]);
   });
@@ -237,7 +255,7 @@ describe("code", () => {
     ]);
   });
 
-  it("keeps nothing that it was given in variables of a module, but the host", () => {
+  it("keeps nothing that it was given in variables of a module, but the parts of a host", () => {
     expect(providerViolations(files)).toEqual([]);
     const wrong = [
       "let store: Store | null = null;",
@@ -251,7 +269,17 @@ describe("code", () => {
       "src/plan/a.ts:3",
       "src/plan/a.ts:4",
     ]);
-    expect(providerViolations(made({ [HOST_FILE]: wrong, "src/plan/a.test.ts": wrong }))).toEqual([]);
+    const { path, name } = INSTALLER;
+    const record = [
+      "const parts: Parts = { store: null };",
+      `export function ${name}(key: Key, part: Part): void { parts[key] = part; }`,
+      "export function other(part: Part): void { parts.store = part; }",
+      "export function local(part: Part): Parts { const parts = { store: null }; parts.count = 0; return parts; }",
+    ].join("\n");
+    expect(providerViolations(made({ [path]: record, "src/plan/a.test.ts": wrong }))).toEqual([
+      `${path}:3: an argument becomes a variable of the module; pass it down`,
+    ]);
+    expect(providerViolations(made({ "src/plan/a.ts": record }))).toHaveLength(2);
   });
 
   it("does nothing when it is imported, but where that is listed", () => {
@@ -369,6 +397,23 @@ describe("documents", () => {
       "docs/a.md:1: the link gone.md leads nowhere",
       "docs/a.md:1: the link b.md#gone names a heading that docs/b.md does not have",
       "README.md:1: the link docs/gone.md leads nowhere",
+    ]);
+  });
+
+  it("name sources that are there, and so do comments", () => {
+    expect(sourceNameViolations(files)).toEqual([]);
+    const wrong = made({
+      "docs/decisions/1.md":
+        "`known.ts`, [`a/kept.ts`](../../src/a/kept.ts), `b/kept.ts`, `index.d.ts`, `*.ts`, `train.mjs`\n",
+      "docs/a.md": "`model.ts`\n",
+      "src/a/kept.ts": "/**\n * @file As kept.ts, not as\n * lost.ts; kept.test.ts tests it.\n */\n",
+      "src/a/other.test.ts": "// lost.ts\n",
+    });
+    expect(sourceNameViolations(wrong)).toEqual([
+      "docs/decisions/1.md:1: there is no known.ts",
+      "docs/decisions/1.md:1: there is no b/kept.ts",
+      "src/a/kept.ts:3: there is no lost.ts",
+      "src/a/kept.ts:3: there is no kept.test.ts",
     ]);
   });
 

@@ -8,6 +8,7 @@ import { nodeHost } from "../src/node/host.ts";
 import { adam } from "../src/optim/index.ts";
 import { printPlan } from "../src/plan/print.ts";
 import type { TaskStarter } from "../src/runtime/task-worker.ts";
+import { wasmTarget } from "../src/runtime/wasm-target.ts";
 import { testHost } from "./support/host.ts";
 
 const optimizer = adam({ lr: 0.01 });
@@ -354,6 +355,17 @@ describe("without a worker", () => {
     expect(shares.at(-1)).toBe(1);
     testHost.startTask = nodeHost.startTask;
     expect(losses(run)).toEqual(losses(tm.compile(step, options)));
+  });
+
+  it.each([{ key: "toy" }, { name: "mine" }])("a target of the user's with %o is planned for here", async (changes) => {
+    const built = wasmTarget();
+    const target = { ...built, description: { ...built.description, ...changes } };
+    const notes: (string | undefined)[] = [];
+    const double = (x: tm.Tensor): tm.Tensor => x.mul(2);
+    const onProgress = ({ note }: tm.CompileProgress): unknown => notes.push(note);
+    const run = await tm.compileAsync(double, [tm.spec([1])], { target, onProgress });
+    expect(notes.at(-1)).toBe(`planned on this thread: ${target.description.name} is a target of the user's`);
+    expect(run(tm.tensor([2])).toArray()).toEqual([4]);
   });
 
   it("it is aborted between plans", async () => {

@@ -139,7 +139,10 @@ describe("a device that fails", () => {
 
   it("and throws ends all, with its rank, what it threw and where it was", async () => {
     const { text, error, ms } = await failing(3, "throws");
-    expect(error).toMatchObject({ code: "DeviceFailed", cause: { message: "the data is not there" } });
+    expect(error).toMatchObject({
+      ...{ code: "DeviceFailed", cause: { message: "the data is not there" } },
+      help: "error.cause is what it threw, with its stack",
+    });
     expect(text).toMatch(
       /^DeviceFailed: rank 1 of 3: Error: the data is not there\n {2}in sums, last collective: 0: all_reduce of 4096 f32 over data of data=3, step \d+/,
     );

@@ -44,9 +44,8 @@ declare function tell(message: WorkerMessage, transferred: readonly ArrayBuffer[
 
 /** The program; one line where the worker does not know its target. */
 function program(task: SentTask): SentProgram | string {
-  const { target: key } = task.settings;
-  const target = descriptionOf(key);
-  if (!target) return `workers do not know the target ${key.split(" ", 1)[0]}`;
+  const target = descriptionOf(task.rebuild);
+  if (!target) return `workers do not know the target ${task.rebuild.target}`;
   const { placed, kept } = planSent(task, target, (plan) => tell({ told: "plan", plan }, []));
   const figures = placedFigures(placed);
   const { params, results, plan } = placed;
@@ -54,7 +53,7 @@ function program(task: SentTask): SentProgram | string {
   return {
     figures,
     places: { params, results, arenaBytes: plan.height, untouched: untouchedParams(plan) },
-    code: codeOf(key, placed),
+    code: codeOf(task.rebuild, placed),
     hasFloatProducts: hasFloatProducts(placed),
     kept,
   };

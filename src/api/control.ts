@@ -37,7 +37,7 @@ import { applyGraph, ownCopy, placed } from "./apply.ts";
 import { isPlaced } from "./autocast-mode.ts";
 import { concreteOf } from "./concrete.ts";
 import { add, less, sub } from "./elementwise.ts";
-import { installLoops } from "./host.ts";
+import { installPart } from "./host.ts";
 import { inMetTypes } from "./met-types.ts";
 import { slice } from "./shape.ts";
 
@@ -140,7 +140,7 @@ function applyRegions<A>(
   attrs: NoInfer<A>,
   regions: readonly Graph[],
 ): readonly Tensor[] {
-  installLoops(loopSupport);
+  installPart("loops", loopSupport);
   const trace = currentTrace();
   if (trace) return trace.record(op, inputs, attrs, { regions });
   inputs.forEach(requireActive);

@@ -1,6 +1,6 @@
 /**
- * @file The built-in targets by the keys of their descriptions, for threads and processes that only have the key: what the
- * compiler knows of them, and how their code is generated where that is possible without loading it.
+ * @file The built-in targets by what their descriptions are rebuilt from, for threads and processes that only have that: what
+ * the compiler knows of them, and how their code is generated where that is possible without loading it.
  */
 
 import type { WinogradUse } from "../codegen/cpu/winograd-choice.ts";
@@ -14,7 +14,7 @@ import { type WebgpuOptions, webgpuDescription } from "../codegen/wgsl/descripti
 import type { OwnTargetName } from "../runtime/choose-target.ts";
 import type { ProgramCode } from "../runtime/device.ts";
 import { wasmCode } from "../runtime/wasm-code.ts";
-import type { TargetDescription } from "../target/description.ts";
+import type { Rebuild, TargetDescription } from "../target/description.ts";
 
 interface WasmOptions {
   readonly fma: boolean;
@@ -43,22 +43,15 @@ const GENERATED: Readonly<Partial<Record<OwnTargetName, (placed: PlacedProgram, 
   },
 };
 
-function read(key: string): { readonly name: string; readonly options: unknown } {
-  const [name = "", ...options] = key.split(" ");
-  return { name, options: JSON.parse(options.join(" ")) };
-}
-
 const named = <T>(table: Readonly<Partial<Record<OwnTargetName, T>>>, name: string): T | undefined =>
   Object.entries(table).find(([known]) => known === name)?.[1];
 
-/** The description with a key, which is a target's name and its options; null for other targets. */
-export function descriptionOf(key: string): TargetDescription | null {
-  const { name, options } = read(key);
-  return named(DESCRIBED, name)?.(options) ?? null;
+/** The description that was made of this; null for other targets. */
+export function descriptionOf({ target, options }: Rebuild): TargetDescription | null {
+  return named(DESCRIBED, target)?.(options) ?? null;
 }
 
-/** The code of a program for the target with a key; null where it is generated only by loading it. */
-export function codeOf(key: string, placed: PlacedProgram): ProgramCode | null {
-  const { name, options } = read(key);
-  return named(GENERATED, name)?.(placed, options) ?? null;
+/** The code of a program for that target; null where it is generated only by loading it. */
+export function codeOf({ target, options }: Rebuild, placed: PlacedProgram): ProgramCode | null {
+  return named(GENERATED, target)?.(placed, options) ?? null;
 }

@@ -2,15 +2,15 @@
 import { describe, expect, it } from "vitest";
 import { testHost } from "../../tests/support/host.ts";
 import { compile } from "./compile.ts";
-import { currentHost, installHost, plainHost } from "./host.ts";
+import { currentHost, installPart, plainHost } from "./host.ts";
 import "./methods.ts";
 import { tensor } from "../trace/literal.ts";
 import type { Tensor } from "../trace/tensor.ts";
 
 describe("a host", () => {
   it("is installed once: the same one again is accepted, another one is an error", () => {
-    installHost(testHost);
-    expect(() => installHost({ ...testHost })).toThrow("another host is installed already");
+    installPart("host", testHost);
+    expect(() => installPart("host", { ...testHost })).toThrow("another host is installed already");
     expect(currentHost()).toBe(testHost);
   });
 

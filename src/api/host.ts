@@ -1,18 +1,20 @@
 /**
- * @file The system that the library runs on, as one object, and the one place where an import may install it.
+ * @file The system that the library runs on, as one object, and the one place where its parts are installed.
  *
- *   tidemark/node, the command ── installHost ──→ Host ── currentHost ──→ compile, plan, … ──┬─→ compiler   plans kept, a solver
- *                                                                                            ╰─→ runtime    targets, workers, heap
+ *   tidemark/node, the command ── installPart("host") ──→ Host ── currentHost ──→ compile, plan, … ──┬─→ compiler   plans kept, a solver
+ *                                                                                                    ╰─→ runtime    targets, workers, heap
+ *   tidemark, tidemark/core/budget ── "budgets" ──╮
+ *   whatever adds a loop or branch ── "loops" ────┴──→ what the host of a process has that installs none
  *
  * `import "tidemark/node"` must change what `compile` of `tidemark` can do, in modules that know nothing of each other, so one
- * variable has to be written. This is it. Functions of the API read it when they are called and pass it on; nothing right or
- * left of them reads it. It is written once: a second host is an error, so the order of imports cannot matter. Without one it is
- * what every engine has by itself: a page, or a process that imports `tidemark` alone. Why it is no condition of the package's
- * `exports`: docs/decisions/0034-one-host.md.
+ * record has to be written. This is it. Functions of the API read it when they are called and pass it on; nothing right or
+ * left of them reads it. Each part is written once: another one is an error, so the order of imports cannot matter. Without a host
+ * it is what every engine has by itself: a page, or a process that imports `tidemark` alone. Why it is no condition of the
+ * package's `exports`: docs/decisions/0034-one-host.md; why planner and loops are parts: docs/decisions/0035-core-entry.md.
  */
 import { invariant } from "../base/invariant.ts";
 import { estimatedMs } from "../compiler/estimate.ts";
-import { NO_HOST, type Planner, type PlanningHost } from "../compiler/host.ts";
+import { NO_HOST, type PlanningHost } from "../compiler/host.ts";
 import type { LoopSupport } from "../compiler/loops.ts";
 import type { SourceProgram } from "../compiler/request.ts";
 import { storedPlanner } from "../compiler/stored.ts";
@@ -30,12 +32,17 @@ export interface Host extends PlanningHost, RuntimeHost {
   readonly settleSpill: ((request: CompileRequest) => CompileRequest) | null;
 }
 
-let installed: Host | null = null;
-/** What is imported to plan within budgets. */
-let budgets: Planner | null = null;
-let families: Host["families"] = null;
-/** What the functions that make loops and branches bring along. */
-let loops: LoopSupport | null = null;
+/** What is installed. */
+interface Parts {
+  /** Of Node. */
+  host?: Host;
+  /** What is imported to plan within budgets, and for families of shapes. */
+  budgets?: Pick<Host, "planner" | "families">;
+  /** What functions that add a loop or branch to a graph bring along, before they do. */
+  loops?: LoopSupport;
+}
+
+const parts: Parts = {};
 /** Made when it is first asked for. */
 let plain: Host | null = null;
 
@@ -43,32 +50,20 @@ let plain: Host | null = null;
 export const plainHost = (): Host => ({
   ...{ ...NO_HOST, ...plainRuntime(), settleSpill: null },
   get planner() {
-    return budgets ?? storedPlanner;
+    return parts.budgets?.planner ?? storedPlanner;
   },
   get loops() {
-    return loops;
+    return parts.loops ?? null;
   },
   get families() {
-    return families;
+    return parts.budgets?.families ?? null;
   },
 });
 
-/** Makes a host that of this process. @internal */
-export function installHost(host: Host): void {
-  invariant(installed === null || installed === host, () => "another host is installed already");
-  installed = host;
-}
-
-/** Makes plans within budgets, and of families of shapes, possible where the host has none of its own. @internal */
-export function installBudgets(planner: Planner, familyOf: Host["families"]): void {
-  invariant(budgets === null || budgets === planner, () => "another planner is installed already");
-  budgets = planner;
-  families = familyOf;
-}
-
-/** Makes programs with loops and branches possible: called by whatever adds one to a graph, before it does. @internal */
-export function installLoops(support: LoopSupport): void {
-  loops = support;
+/** Makes a part that of this process. @internal */
+export function installPart<Name extends keyof Parts>(name: Name, part: Required<Parts>[Name]): void {
+  parts[name] ??= part;
+  invariant(parts[name] === part, () => `another ${name} is installed already`);
 }
 
 /** The target that was asked for, of those that a host has. @internal */
@@ -104,7 +99,7 @@ export function spilling(request: CompileRequest, { settleSpill }: Host): Compil
 
 /** The host of this process at the time of the call. @internal */
 export function currentHost(): Host {
-  if (installed) return installed;
+  if (parts.host) return parts.host;
   plain ??= plainHost();
   return plain;
 }

@@ -28,7 +28,7 @@ import type { Tensor } from "../trace/tensor.ts";
 import { type Tree, unflatten } from "../trace/tree.ts";
 import { applyGraph } from "./apply.ts";
 import { activeParams, type Bound, bind, grad, positions, requireFloatLeaves } from "./grad.ts";
-import { installLoops } from "./host.ts";
+import { installPart } from "./host.ts";
 import type { WithLeaves } from "./tree.ts";
 
 /** Options of {@link jacobian} and {@link hessian}. */
@@ -170,7 +170,7 @@ function matrices(fn: AnyFunction, args: readonly unknown[], wanted: Wanted): un
   requireFloatLeaves(name, bound, [n]);
   if (wanted.single) requireMatrix(name, bound, n);
   requireFloatResults(name, bound);
-  installLoops(loopSupport);
+  installPart("loops", loopSupport);
   const { graph, leaves, resultTree, argTrees } = bound.traced;
   const active = activeParams(bound, [n]);
   const [y, x] = [typesOf(graph.results), leaves.filter(({ argument }) => argument === n).map(({ type }) => type)];

@@ -13,7 +13,7 @@ import type { Tensor } from "../trace/tensor.ts";
 import { flattenLike, type Tree, unflatten } from "../trace/tree.ts";
 import { applyGraph } from "./apply.ts";
 import { activeParams, bind } from "./grad.ts";
-import { installLoops } from "./host.ts";
+import { installPart } from "./host.ts";
 import { floatsBeside, withZeros } from "./modes.ts";
 
 /** What depends on the first `params` parameters, then what it leaves; and the results after the first `results` from that. */
@@ -45,7 +45,7 @@ export function linearize<Args extends readonly Tree[] = [Tensor], R extends Tre
   ...primals: Args
 ): [R, (...tangents: Args) => R] {
   requireFunction("linearize", "its first argument", fn, "linearize((x) => x.sin(), x)");
-  installLoops(loopSupport);
+  installPart("loops", loopSupport);
   const bound = bind(fn as AnyFunction, primals);
   const { traced, flat, inputs } = bound;
   const all = primals.map((_, i) => i);

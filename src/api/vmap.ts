@@ -27,7 +27,7 @@ import {
   placeWithin,
 } from "./batch-axes.ts";
 import { concreteOf } from "./concrete.ts";
-import { installLoops } from "./host.ts";
+import { installPart } from "./host.ts";
 import { slice } from "./shape.ts";
 
 /** Options of {@link vmap}. */
@@ -120,7 +120,7 @@ export function vmap<Args extends readonly Tree[] = Tensor[], R extends Tree = T
   requireOptions("vmap", options, OPTIONS);
   const { in: inSpec = 0, out = 0 } = options;
   return (...args) => {
-    installLoops(loopSupport);
+    installPart("loops", loopSupport);
     const flat = flattenArguments(fn as AnyFunction, args);
     const leaves = inAxes(inSpec, flat);
     const size = batchSize(leaves);

@@ -4,7 +4,7 @@
  */
 
 import { readFileSync } from "node:fs";
-import { installHost } from "../api/host.ts";
+import { installPart } from "../api/host.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { guess } from "../base/suggest.ts";
 import { nodeHost } from "../node/host.ts";
@@ -129,7 +129,7 @@ function report(thrown: unknown, io: Io): number {
 
 /** Runs the command line `tidemark ...argv` and returns the exit code. */
 export async function main(argv: readonly string[], io: Io = processIo()): Promise<number> {
-  installHost(nodeHost);
+  installPart("host", nodeHost);
   try {
     await run(argv, io);
     return 0;

@@ -1,6 +1,6 @@
 /** @file The worker of view-thread.ts: plans a program again and answers requests one after the other. */
 import { parentPort, workerData } from "node:worker_threads";
-import { installHost } from "../api/host.ts";
+import { installPart } from "../api/host.ts";
 import { nodeHost } from "../node/host.ts";
 import { livePlans } from "../view/plans.ts";
 import type { Arguments } from "./command.ts";
@@ -16,7 +16,7 @@ const taskArguments: Arguments = {
 };
 const silent = { out: () => undefined, err: () => undefined };
 
-installHost(nodeHost);
+installPart("host", nodeHost);
 const loaded = await loadProgram(program);
 const settings = await planSettings(taskArguments, silent, loaded);
 const { plans } = planLoaded(loaded, settings);

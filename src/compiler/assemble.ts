@@ -167,8 +167,9 @@ export class ProgramPlans {
     this.#isNew = false;
     const isSearched = !restored && !asksNothing(request) && this.#graph.nodes.length >= LEAST_SEARCHED;
     // progress can be reported from this process alone
-    if (cache?.hasPlanProcess && isSearched && !this.#tools.request.progress) {
-      cache.planInProcess(request, memoryKey(request));
+    const { rebuild } = this.#tools.assembler.target;
+    if (cache?.hasPlanProcess && rebuild && isSearched && !this.#tools.request.progress) {
+      cache.planInProcess(rebuild, request, memoryKey(request));
       restored = cache.answer(memoryKey(request), this.#tools, request.budgetBytes);
       this.#isNew = true;
     }

@@ -44,6 +44,13 @@ function lone(types: readonly TensorType[], body: (b: Build, x: readonly Value[]
   return costs.workOf(b.nodes.at(-1) as Node);
 }
 
+it("targets without a key are told apart", () => {
+  const keyOf = (target: typeof description): string => new TargetCosts(target, target).key;
+  const one = { ...description, key: undefined };
+  expect(keyOf(one)).toBe(keyOf(one));
+  expect(keyOf(one)).not.toBe(keyOf({ ...one }));
+});
+
 describe("the work of a node", () => {
   it("is nothing for a view", () => {
     expect(lone([f32(4, 6)], (b, [x]) => b.call(reshape, [x as Value], { shape: [24] }))).toEqual(NO_WORK);

@@ -34,6 +34,16 @@ export interface TargetCostsOptions {
   readonly copiesBlock?: boolean | undefined;
 }
 
+/** Targets without a key are told apart by numbers. */
+const numbers = new WeakMap<PricedTarget, number>();
+let numbered = 0;
+
+function numberOf(target: PricedTarget): number {
+  const number = numbers.get(target) ?? numbered++;
+  numbers.set(target, number);
+  return number;
+}
+
 export class TargetCosts implements NodeCosts {
   readonly rates: CostModel;
   readonly key: string;
@@ -49,7 +59,7 @@ export class TargetCosts implements NodeCosts {
   ) {
     this.rates = rates;
     this.copiesBlock = copiesBlock;
-    this.key = `${target.key} ${JSON.stringify(rates)}`;
+    this.key = `${target.key ?? numberOf(target)} ${JSON.stringify(rates)}`;
     this.#target = target;
     this.#lower = lower;
   }

@@ -4,6 +4,7 @@
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { testHost } from "../../tests/support/host.ts";
+import { descriptionOf } from "../api/described.ts";
 import { plan, plansOf } from "../api/plan.ts";
 import type { PlanInfo } from "../api/plan-info.ts";
 import type { PlanningOptions } from "../api/request.ts";
@@ -11,9 +12,13 @@ import { ALL_PROGRAMS, type AnyProgram } from "../cli/programs/built-in.ts";
 import { print } from "../ir/print.ts";
 import { planJson } from "../plan/json.ts";
 import { exactPlanner } from "../remat/exact-planner.ts";
+import type { Target } from "../runtime/device.ts";
+import { wasmTarget } from "../runtime/wasm-target.ts";
+import type { TargetDescription } from "../target/description.ts";
+import { memorySpace } from "../target/space.ts";
 import type { AnyFunction } from "../trace/function.ts";
 import { OPS } from "./known-ops.ts";
-import type { PlanStore } from "./plan-cache.ts";
+import type { PlanStore, PlanTask } from "./plan-cache.ts";
 
 class MapStore implements PlanStore {
   readonly ops = OPS;
@@ -34,6 +39,15 @@ class MapStore implements PlanStore {
 
   write(key: string, text: string): void {
     this.texts.set(key, text);
+  }
+}
+
+/** A store beside another process, which makes no plans and keeps what it is asked. */
+class AskedStore extends MapStore {
+  readonly asked: PlanTask[] = [];
+
+  planInProcess(task: PlanTask): void {
+    this.asked.push(task);
   }
 }
 
@@ -150,6 +164,39 @@ describe("a plan from the cache", () => {
   it("is not kept of small programs of which nothing is asked", () => {
     planned("mlp", {});
     expect(store.texts.size).toBe(0);
+  });
+});
+
+describe("a target of the user's", () => {
+  const built = wasmTarget();
+  const target = (changes: Partial<TargetDescription>): Target => ({
+    ...built,
+    description: { ...built.description, ...changes },
+  });
+  const DONATED = { ...QUICK, donate: [0] } as const;
+
+  it("may have any text as its key, under which its plans are kept, and no other process plans for it", () => {
+    const asked = new AskedStore();
+    testHost.planStore = asked;
+    const options = { ...DONATED, target: target({ key: "toy" }) };
+    const first = planned("gpt", options);
+    const second = planned("gpt", options);
+    expect([first.planCached, second.planCached, asked.asked.length]).toEqual([false, true, 0]);
+    expect(textOf(second)).toBe(textOf(first));
+    expect(planned("gpt", { ...options, target: target({ key: "other" }) }).planCached).toBe(false);
+  });
+
+  it("is not taken for the built-in one whose description it was copied from", () => {
+    const asked = new AskedStore();
+    testHost.planStore = asked;
+    const own = planned("gpt", DONATED);
+    // with its target, that process makes the plans of this one
+    expect(asked.asked.map(({ rebuild }) => descriptionOf(rebuild)?.key)).toEqual([built.description.key]);
+    const spaces = [memorySpace(4096)] as const;
+    const copied = planned("gpt", { ...DONATED, target: target({ name: "mine", spaces }) });
+    expect([copied.planCached, asked.asked.length]).toEqual([false, 1]);
+    expect(copied.arenaBytes % 4096).toBe(0);
+    expect(own.arenaBytes % 4096).not.toBe(0);
   });
 });
 

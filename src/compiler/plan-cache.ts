@@ -22,6 +22,7 @@ import { sameType } from "../ir/type.ts";
 import { violations } from "../ir/verify.ts";
 import type { Candidate } from "../plan/budget/budget-levels.ts";
 import { validate } from "../plan/validate.ts";
+import type { Rebuild } from "../target/description.ts";
 import type { CostModel } from "../target/work.ts";
 import type { PlannedProgram } from "./assembler.ts";
 import { candidateOf, type PlanTools } from "./candidate.ts";
@@ -54,6 +55,7 @@ export interface PlanTask {
   /** Under which its entries are looked for. */
   readonly keys: Readonly<Record<Entry, string>>;
   readonly graph: PackedGraph;
+  readonly rebuild: Rebuild;
   readonly settings: PlanSettings;
   readonly request: MemoryRequest;
 }
@@ -176,10 +178,10 @@ export class PlanCache {
   }
 
   /** Has a plan made by another process; it is then in the store, unless something went wrong. */
-  planInProcess(request: MemoryRequest, asked: unknown): void {
+  planInProcess(rebuild: Rebuild, request: MemoryRequest, asked: unknown): void {
     const key = (what: Entry): string => this.#key(what, asked);
     const keys = { plan: key("plan"), refused: key("refused"), least: key("least") };
-    this.#store.planInProcess?.({ keys, graph: packGraph(this.#graph), settings: this.#settings, request });
+    this.#store.planInProcess?.({ keys, graph: packGraph(this.#graph), rebuild, settings: this.#settings, request });
   }
 
   wants(ms: number): boolean {

@@ -6,7 +6,7 @@
  */
 import { isPackable, type PackedGraph, packGraph, unpackGraph } from "../ir/pack.ts";
 import { strategyNamed } from "../plan/recompute/strategies.ts";
-import type { TargetDescription } from "../target/description.ts";
+import type { Rebuild, TargetDescription } from "../target/description.ts";
 import { assemble } from "./assemble.ts";
 import { NO_HOST, type PlannerHost } from "./host.ts";
 import { isWorthKeeping } from "./kept-plans.ts";
@@ -18,6 +18,7 @@ import type { ChosenProgram } from "./stored.ts";
 /** A plan that is asked for, as data. */
 export interface SentTask {
   readonly graph: PackedGraph;
+  readonly rebuild: Rebuild;
   readonly settings: PlanSettings;
   readonly memory: MemoryRequest;
   readonly validate: boolean;
@@ -32,13 +33,14 @@ export function planTask(
   request: PlanRequest,
 ): Omit<SentTask, "kept"> | string {
   const { memory, validate, costs, solver, passes } = request;
-  if (target.key === undefined) return `${target.name} is a target of the user's`;
+  const { key, rebuild } = target;
+  if (key === undefined || !rebuild) return `${target.name} is a target of the user's`;
   if (memory.spill) return "values are moved to a file";
   if (passes) return "the program is checked for NaN";
   if (solver || strategyNamed(memory.strategy).solver === "required") return "the solver is on this thread";
   if (!isPackable(source.graph, OPS)) return "the program has operations of the user's";
-  const settings = settingsOf(source, target.key, costs ?? target.rates);
-  return { graph: packGraph(source.graph), settings, memory, validate };
+  const settings = settingsOf(source, key, costs ?? target.rates);
+  return { graph: packGraph(source.graph), rebuild, settings, memory, validate };
 }
 
 /** Under which the plan is kept in a store; null where it is not worth it, or not wanted. */

@@ -1,5 +1,5 @@
 /**
- * @file The reference meaning of a program on all devices of a mesh at once. Every device is evaluated on its own, as far as the next
+ * @file Tests only. The reference meaning of a program on all devices of a mesh at once. Every device is evaluated on its own, as far as the next
  * collective that it meets, which may be inside of loops and branches; where all devices of a group have come to theirs, they exchange,
  * and go on. A device goes on by starting again: what its nodes gave is on a list, so that nothing is computed twice.
  */

@@ -1,6 +1,6 @@
 /**
  * @file Operations: one declaration with everything about an operation that does not depend on a target. No layer asks an
- * operation for its name; every fact that a layer needs is a field here, and every field is mandatory.
+ * operation for its name; every fact that a layer needs is a field here. Optional fields are facts that most operations lack.
  */
 
 import type { Accumulator, ScalarType } from "../kernel/dtype.ts";

@@ -1,5 +1,5 @@
 /**
- * @file Evaluates expressions. A DAG is compiled once into a flat list of steps over numbered registers, children first,
+ * @file Tests only. Evaluates expressions. A DAG is compiled once into a flat list of steps over numbered registers, children first,
  * so that every distinct object is computed once per element and shared objects stay shared:
  *
  *   exp(x) · exp(x)      r0      load x

@@ -1,5 +1,5 @@
 /**
- * @file The meaning of each `ScalarFn` in plain JavaScript numbers: the reference for every target.
+ * @file Tests only. The meaning of each `ScalarFn` in plain JavaScript numbers: the reference for every target.
  *
  * f32, f64, i32 and bool values are JavaScript numbers that the type can hold exactly; i64 values are bigints. An f32
  * operation is the f64 operation rounded once: for + - · / and √ of f32 operands this is the correctly rounded f32

@@ -1,5 +1,5 @@
 /**
- * @file Runs kernels element by element: the oracle with which generated code is compared bit by bit. Slow, plain, and
+ * @file Tests only. Runs kernels element by element: the oracle with which generated code is compared bit by bit. Slow, plain, and
  * literal about the order of arithmetic that `loops.ts` prescribes for each kind of nest.
  *
  * Sums start from +0 in every kind of nest, so a sum of negative zeros is +0.

@@ -1,18 +1,18 @@
 /**
  * @file The loop-nest form: every operation is lowered to it, and it is all that a target has to render.
  *
- * A kernel is a list of nests run one after the other over numbered operands. A nest is one of a handful of shapes:
+ * A kernel is a list of nests run one after the other over numbered operands. A nest is one of these kinds:
  *
- *   map       for loops:                       stores
- *   reduce    for loops: acc = ⊕ over reduce of body;   stores (which may use acc)
- *   scan      for loops: acc = 0; for along: acc = acc · scale + body, or acc ⊕ body; stores
- *   contract  for batch, rows, cols: acc = Σ over depth of a · b;   stores     the part of the depth may be data (Span)
- *   scatter   for loops: if bounds: operand[index] ⊕= value          in loop order, one after the other
- *   shuffle   the permutation that a sequence of random bits encodes
- *   sort      for loops: the numbers of the elements along a row in the order of their keys; stores for the first of them
- *   staged    for units: maps one after the other, over operands and a tile of the unit's own
- *   attend    softmax(scores of queries and keys) · values, or its derivatives, block by block (attend.ts)
- *   routine   for loops: steps one after the other (routine.ts)
+ *   map         for loops:                       stores
+ *   reduce      for loops: acc = ⊕ over reduce of body;   stores (which may use acc)
+ *   scan        for loops: acc = 0; for along: acc = acc · scale + body, or acc ⊕ body; stores
+ *   contract    for batch, rows, cols: acc = Σ over depth of a · b;   stores     the part of the depth may be data (Span)
+ *   scatter     for loops: if bounds: operand[index] ⊕= value          in loop order, one after the other
+ *   shuffle     the permutation that a sequence of random bits encodes
+ *   sort        for loops: the numbers of the elements along a row in the order of their keys; stores for the first of them
+ *   staged      for units: maps one after the other, over operands and a tile of the unit's own
+ *   attend      softmax(scores of queries and keys) · values, or its derivatives, block by block (attend.ts)
+ *   routine     for loops: steps one after the other (routine.ts)
  *   collective  exchange with the devices of a group (collective.ts)
  *
  * All stores of one iteration happen after all its loads, so an operand that is read only at the element being stored may

@@ -7,7 +7,7 @@
  * ```
  */
 
-import { installHost } from "../api/host.ts";
+import { installPart } from "../api/host.ts";
 import { nodeHost } from "./host.ts";
 
 export { type BuildOptions, type BuiltProgram, build, type WriteOptions, writeProgram } from "./build.ts";
@@ -22,4 +22,4 @@ export { type SimulateOptions, type SimulateResult, simulate } from "./simulate.
 export { type TrainOptions, type TrainResult, train } from "./train.ts";
 export { loadFile, type SaveFileOptions, saveFile } from "./weights.ts";
 
-installHost(nodeHost);
+installPart("host", nodeHost);

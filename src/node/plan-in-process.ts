@@ -23,7 +23,7 @@ export function withProcess(store: PlanStore | null): PlanStore | null {
 
 function planInProcess(task: PlanTask): void {
   const file = processFile();
-  if (file === undefined || descriptionOf(task.settings.target) === null) return;
+  if (file === undefined || descriptionOf(task.rebuild) === null) return;
   // loader hooks and flags of this process concern its own code
   const env = { ...process.env, NODE_OPTIONS: "" };
   try {

@@ -9,8 +9,8 @@ import { PLAIN_REQUEST } from "../compiler/request.ts";
 import { unpackGraph } from "../ir/pack.ts";
 import { systemPlanStore } from "./plan-store.ts";
 
-const { keys, graph, settings, request: memory } = JSON.parse(readFileSync(0, "utf8")) as PlanTask;
-const { target, rates, donated, persistent } = settings;
+const { keys, graph, rebuild, settings, request: memory } = JSON.parse(readFileSync(0, "utf8")) as PlanTask;
+const { rates, donated, persistent } = settings;
 const store = systemPlanStore();
 // a parsed graph numbers its values differently, in the same order: its key differs, its plan does not
 const planStore = store && {
@@ -19,7 +19,7 @@ const planStore = store && {
   read: () => null,
   write: (key: string, text: string) => store.write(keys[key.slice(0, key.indexOf(" ")) as Entry], text),
 };
-const description = descriptionOf(target);
+const description = descriptionOf(rebuild);
 if (description) {
   const source = {
     graph: unpackGraph(graph, OPS),

@@ -54,6 +54,6 @@ export const switchOp: OpDef<NoAttrs> = defineOp<NoAttrs>({
     const chosen = Math.min(Math.max(index?.[0] ?? 0, 0), regions.length - 1);
     return run(at(regions, chosen), operands);
   },
-  // Samples have no regions; branch.test.ts tests it in programs.
+  // Samples have no regions; tests/control-flow/values.test.ts tests it in programs.
   samples: () => [],
 });

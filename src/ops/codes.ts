@@ -1,6 +1,7 @@
 /**
- * @file Whole numbers of few bits, several to a word: states of optimizers, positions, rounded residuals. Words are i32[rows, 16], laid
- * out as those of truth values (kernel/bits.ts): codes of one word are 16 elements apart, so that neighbours are in neighbouring words.
+ * @file Whole numbers of few bits, several to a word: states of optimizers, positions, rounded residuals; of one bit, truth values
+ * (bits.ts). Words are i32[rows, 16]. Codes of one word are 16 elements apart, so that neighbours are in the same bits of
+ * neighbouring words, and a register of elements is a register of words shifted by one number:
  *
  *   4 bits    element   0 … 15 | 16 … 31 | … | 112 … 127 | 128 … 143 | …
  *             word      0 … 15 |  0 … 15 | … |   0 … 15  |  16 … 31  | …
@@ -8,9 +9,8 @@
  */
 import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
-import type { OpDef } from "../ir/op.ts";
+import type { LowerContext, OpDef } from "../ir/op.ts";
 import { elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
-import { LANES, WORD_BITS } from "../kernel/bits.ts";
 import { isIndexType } from "../kernel/dtype.ts";
 import { dynamicCode as codeExpr, dynamicNumber, dynamicValue as valueExpr } from "../kernel/dynamic-code.ts";
 import { constant, type Expr, type Index } from "../kernel/expr.ts";
@@ -20,6 +20,10 @@ import { and, shl, shrU } from "../kernel/scalar-ops.ts";
 import { requireOne } from "./checks.ts";
 import { defineOp, elementwise, requireDomain } from "./define.ts";
 import { guarded } from "./guard.ts";
+
+/** Words that are filled side by side: no target has registers of more elements. */
+const LANES = 16;
+export const WORD_BITS = 32;
 
 /** Bits of a code: those that a word is a multiple of. */
 export const CODE_BITS: readonly number[] = [1, 2, 4, 8, 16];
@@ -48,14 +52,27 @@ function placeOf(e: number, bits: number): readonly [word: number, shift: number
 export const elementAt = (row: Index, lane: Index, slot: Index, bits: number): Index =>
   addIndex(scaleIndex(row, rowElements(bits)), scaleIndex(slot, LANES), lane);
 
-/** The code of an element, of words that are read by their number. */
-export function codeAt(words: (index: Index) => Expr, element: Index, bits: number): Expr {
+/** Words that are read by their number. */
+type Words = (index: Index) => Expr;
+
+/** The code of an element in the highest bits of a word. */
+export function highCodeAt(words: Words, element: Index, bits: number): Expr {
   const word = addIndex(scaleIndex(divIndex(element, rowElements(bits)), LANES), modIndex(element, LANES));
   const slot = modIndex(divIndex(element, LANES), WORD_BITS / bits);
-  return shrU(shl(words(word), offsetIndex(scaleIndex(slot, -bits), WORD_BITS - bits)), WORD_BITS - bits);
+  return shl(words(word), offsetIndex(scaleIndex(slot, -bits), WORD_BITS - bits));
 }
 
-/** The same of words in doubles. */
+/** The code of an element. */
+export const codeAt = (words: Words, element: Index, bits: number): Expr =>
+  shrU(highCodeAt(words, element, bits), WORD_BITS - bits);
+
+/** The words that are a node's first operand. */
+export const wordsIn =
+  (c: Pick<LowerContext<unknown>, "inputs" | "inTypes">): Words =>
+  (word) =>
+    item(c.inputs, 0)(Position.linear(item(c.inTypes, 0).shape, word));
+
+/** The code of an element, of words in doubles. */
 export function codeOf(words: ArrayLike<number>, e: number, bits: number): number {
   const [word, shift] = placeOf(e, bits);
   return ((words[word] ?? 0) >>> shift) & (2 ** bits - 1);
@@ -69,6 +86,15 @@ export function wordsOf(elements: number, bits: number, code: (e: number) => num
     out[word] = item(out, word) | (code(e) << shift);
   }
   return out;
+}
+
+/** That a tensor holds the codes of one of another type. */
+export function requireWords(name: string, x: TensorType, out: TensorType, bits: number): void {
+  const expected = wordsType(elementsOf(out.shape), bits);
+  if (isIndexType(x.dtype) && sameShape(x.shape, expected.shape)) return;
+  const codes = `codes of ${bits} bit${bits === 1 ? "" : "s"}`;
+  const summary = `${name}: ${typeText(x)} does not hold ${codes} of ${typeText(out)}`;
+  throw new TidemarkError("ShapeMismatch", summary, { help: `they are ${typeText(expected)}` });
 }
 
 const SHAPES: readonly Shape[] = [[3, 5], [], [0, 4], [2, 300]];
@@ -123,23 +149,16 @@ export const unpackCodes: OpDef<UnpackCodesAttrs> = defineOp<UnpackCodesAttrs>({
   infer(inputs, { bits, shape }) {
     const x = requireOne("unpack_codes", inputs);
     requireBits("unpack_codes", bits);
-    const expected = wordsType(elementsOf(shape), bits);
-    if (!isIndexType(x.dtype) || !sameShape(x.shape, expected.shape)) {
-      const summary = `unpack_codes: ${typeText(x)} does not hold codes of ${bits} bits of ${typeText(tensorType("i32", shape))}`;
-      throw new TidemarkError("ShapeMismatch", summary, { help: `they are ${typeText(expected)}` });
-    }
-    return [tensorType("i32", shape)];
+    const out = tensorType("i32", shape);
+    requireWords("unpack_codes", x, out, bits);
+    return [out];
   },
   derivative: { kind: "none" },
   cost: (_, [out]) => ({ flops: out ? 2 * elementsOf(out.shape) : 0 }),
   lower: {
     kind: "map",
     fusion: "always",
-    value(c, at) {
-      const words = item(c.inputs, 0);
-      const { shape } = item(c.inTypes, 0);
-      return codeAt((word) => words(Position.linear(shape, word)), at.linear, c.attrs.bits);
-    },
+    value: (c, at) => codeAt(wordsIn(c), at.linear, c.attrs.bits),
   },
   evaluate({ inputs, outTypes, attrs: { bits } }) {
     const words = item(inputs, 0);

@@ -36,7 +36,11 @@ export const concat: OpDef<ConcatAttrs> = defineOp<ConcatAttrs>({
   defaults: { axis: 0 },
   infer(inputs, { axis }) {
     const [first] = inputs;
-    if (!first) throw new TidemarkError("InvalidArgument", "concat: needs at least one input, got none");
+    if (!first) {
+      throw new TidemarkError("InvalidArgument", "concat: needs at least one input, got none", {
+        help: "give one tensor or more: concat([a, b])",
+      });
+    }
     requireAxis("concat", axis, first.shape.length);
     let extent = 0;
     for (const next of inputs) {

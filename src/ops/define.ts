@@ -65,7 +65,11 @@ export function requireDomain(name: string, domain: Domain, types: readonly Tens
 /** All inputs have one shape and, unless they are exempt, one dtype. */
 export function requireSame(name: string, types: readonly TensorType[]): TensorType {
   const [first] = types;
-  if (!first) throw new TidemarkError("InvalidArgument", `${name}: needs at least one input`);
+  if (!first) {
+    throw new TidemarkError("InvalidArgument", `${name}: needs at least one input, got none`, {
+      help: "give one tensor or more",
+    });
+  }
   for (const type of types) {
     if (!sameShape(first.shape, type.shape)) {
       throw new TidemarkError("ShapeMismatch", `${name}: shapes differ: ${types.map(typeText).join(", ")}`, {
@@ -150,7 +154,9 @@ export function elementwise<A = NoAttrs>(name: string, spec: ElementwiseSpec<A>)
     defaults: spec.defaults ?? {},
     infer(inputs) {
       if (inputs.length !== spec.inputs) {
-        throw new TidemarkError("InvalidArgument", `${name}: takes ${spec.inputs} inputs, got ${inputs.length}`);
+        throw new TidemarkError("InvalidArgument", `${name}: takes ${spec.inputs} inputs, got ${inputs.length}`, {
+          help: `call ${name}(${["x", "y", "z"].slice(0, spec.inputs).join(", ")})`,
+        });
       }
       requireDomain(name, spec.domain, inputs);
       const first = requireSame(name, inputs);

@@ -9,6 +9,7 @@ import type { DType } from "../kernel/dtype.ts";
 import { broadcast, sum } from "./broadcast.ts";
 import { concat } from "./concat.ts";
 import { dynamicSlice, dynamicUpdate } from "./dynamic.ts";
+import { add } from "./elementwise.ts";
 import { gather, scatterAdd, scatterAddAlong, take } from "./indexing.ts";
 import { pow } from "./math.ts";
 import { flip, reshape, transpose } from "./movement.ts";
@@ -264,6 +265,8 @@ describe("messages", () => {
       [f32(4), f32(5), idx(1)],
       {},
     ],
+    ["InvalidArgument: concat: needs at least one input, got none", concat, [], { axis: 0 }],
+    ["InvalidArgument: add: takes 2 inputs, got 1\n  help: call add(x, y)", add, [f32(3)], {}],
     ["InvalidArgument: take: takes 2 inputs, got 1: f32[3]", take, [f32(3)], { axis: 0, outside: "nan" }],
   ];
 

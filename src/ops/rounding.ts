@@ -12,14 +12,13 @@ import { TidemarkError } from "../base/errors.ts";
 import { at as item } from "../base/invariant.ts";
 import type { LowerContext, NoAttrs, OpDef, Sample } from "../ir/op.ts";
 import { byteLength, elementsOf, type Shape, sameShape, type TensorType, tensorType, typeText } from "../ir/type.ts";
-import { WORD_BITS } from "../kernel/bits.ts";
 import { computeFloat, FLOAT_TYPES, type FloatType, storedNumber } from "../kernel/dtype.ts";
 import { constant, type Expr, type Index } from "../kernel/expr.ts";
 import { addIndex, divIndex, scaleIndex } from "../kernel/index-math.ts";
 import { Position } from "../kernel/position.ts";
 import { add, convert, div, floor, lt, max, min, mul, pick, shl, shrU, sub, xor } from "../kernel/scalar-ops.ts";
 import { requireInputs, requireOne } from "./checks.ts";
-import { codeAt, codeOf, elementAt, requireBits, wordsOf, wordsType } from "./codes.ts";
+import { codeAt, codeOf, elementAt, requireBits, WORD_BITS, wordsIn, wordsOf, wordsType } from "./codes.ts";
 import { defineOp, requireDomain } from "./define.ts";
 import { guarded } from "./guard.ts";
 
@@ -236,10 +235,8 @@ export const unpackGroups: OpDef<UnpackGroupsAttrs> = defineOp<UnpackGroupsAttrs
     kind: "map",
     fusion: "always",
     value(c, at) {
-      const words = item(c.inputs, 0);
-      const { shape } = item(c.inTypes, 0);
       const { bits } = c.attrs;
-      const code = codeAt((word) => words(Position.linear(shape, word)), at.linear, bits);
+      const code = codeAt(wordsIn(c), at.linear, bits);
       const [least, largest] = [endOf(c, 1, at.linear), endOf(c, 2, at.linear)];
       const step = mul(sub(largest, least), 1 / levelsOf(bits));
       return add(mul(convert(code, computeFloat(c.outType.dtype as FloatType)), step), least);

@@ -105,7 +105,8 @@ function startThread(module: DeviceModule, rank: number, threads: ModuleThreads)
 function failureOf(rank: number, size: number, error: SentFailure, state: string): TidemarkError {
   const { message, where, cause } = error;
   const summary = `rank ${rank} of ${size}: ${message}\n  ${state}; the other devices are ended too`;
-  return Object.assign(new TidemarkError("DeviceFailed", summary, { where }), { cause });
+  const help = cause ? "error.cause is what it threw, with its stack" : "throw an Error: it says where it was thrown";
+  return Object.assign(new TidemarkError("DeviceFailed", summary, { where, help }), { cause });
 }
 
 let lastRun = 0;

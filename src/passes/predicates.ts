@@ -15,8 +15,8 @@
 
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
-import { blocksFor, LANES } from "../kernel/bits.ts";
 import { isBool } from "../kernel/dtype.ts";
+import { wordsType } from "../ops/codes.ts";
 
 /** The two parts. */
 export interface MakerAndReader {
@@ -122,7 +122,7 @@ export class PartReads implements Reads {
 
 /** Bytes of a truth value's bits. */
 function bitBytes({ type }: Value): number {
-  return 4 * LANES * blocksFor(elementsOf(type.shape));
+  return byteLength(wordsType(elementsOf(type.shape), 1));
 }
 
 /** Bytes that must be saved for something to be packed, or recomputed: below that, time matters more. */

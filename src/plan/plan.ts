@@ -3,9 +3,9 @@
  *
  *     Program ─ orderSteps ─→ Program ─ assignBuffers ─→ Assignment ─ place ─→ Plan
  *
- * Every phase is a pure function and deterministic: ties are broken by ids in program order. The budget does not change
- * the plan; a plan over budget is an error that lists what is live at the tightest step. Each memory space is placed
- * separately.
+ * Every phase is a pure function and deterministic: ties are broken by ids in program order. The budget of `planProgram` does
+ * not change the plan; a plan over budget is an error that lists what is live at the tightest step. `planVariant` alone has a
+ * limit that it stops at: an order that is good enough is not improved. Each memory space is placed separately.
  */
 import { at } from "../base/invariant.ts";
 import { assignBuffers } from "./alias.ts";

@@ -47,7 +47,11 @@ export interface NamedTarget extends ChosenTarget {
 
 /** One thread where there are no workers: a page that may not share memory runs the same program, with the same bits. */
 function wasm({ threads = 1 }: TargetRequest, { workers, devices }: TargetHost): NamedTarget {
-  if (!detectFeatures().simd) throw new TidemarkError("TargetUnsupported", "this engine has no 128-bit vectors");
+  if (!detectFeatures().simd) {
+    throw new TidemarkError("TargetUnsupported", "wasm: this engine's WebAssembly has no 128-bit vectors", {
+      help: "use a current browser, Node, Deno or Bun",
+    });
+  }
   const missing = threads === 1 ? null : workers.missing;
   if (missing !== null) {
     const note = `one thread, not ${threads}: ${missing}`;

@@ -1,7 +1,7 @@
 /**
  * @file What each device does that tests/devices.test.ts starts in Node's worker threads: bundled to JavaScript, and given the name of a part.
  */
-import { currentHost, installHost } from "../../src/api/host.ts";
+import { currentHost, installPart } from "../../src/api/host.ts";
 import { nodeHost } from "../../src/node/host.ts";
 import { type Device, onDevice } from "../../src/parallel/index.ts";
 import { wasmTarget } from "../../src/runtime/wasm-target.ts";
@@ -11,7 +11,7 @@ import { failures } from "./failures.ts";
 import { programs } from "./programs.ts";
 import { training } from "./training.ts";
 
-installHost(nodeHost);
+installPart("host", nodeHost);
 
 export interface Input {
   readonly part: string;

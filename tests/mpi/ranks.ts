@@ -2,7 +2,7 @@
  * @file What each process of a run by `mpirun` does, for tests/mpi.test.ts and tests/cuda-nccl.test.ts: bundled to JavaScript, and started with the name of a
  * part. A failure is thrown, and ends all processes; rank 0 prints what was found.
  */
-import { installHost } from "../../src/api/host.ts";
+import { installPart } from "../../src/api/host.ts";
 import { main } from "../../src/cli/main.ts";
 import { nodeHost } from "../../src/node/host.ts";
 import { mpi } from "../../src/node/mpi/public.ts";
@@ -16,7 +16,7 @@ import { nccl, ncclFailures } from "./nccl.ts";
 import { pipelines } from "./pipelines.ts";
 import { hostCount, trained, training, zero } from "./training.ts";
 
-installHost(nodeHost);
+installPart("host", nodeHost);
 
 /** The command line, which prints for rank 0 alone. */
 async function bench(): Promise<undefined> {

@@ -260,30 +260,52 @@ function isTypeName(node: unknown): boolean {
   return isAst(node) && node.type === "Literal" && [...DTYPES, "i64"].some((name) => name === node.value);
 }
 
-/** The one file with a variable that others write: the host of the process. */
-export const HOST_FILE = "src/api/host.ts";
+/** The one function that keeps what it is given in its module: the parts of the system that the process runs on. */
+export const INSTALLER = { path: "src/api/host.ts", name: "installPart" };
 
 const isFunction = (node: Ast): boolean =>
   /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression)$/.test(node.type);
 
+/** `a` of `a.b` and of `a[b].c`. */
+function recordName(node: unknown): string | null {
+  if (!isAst(node) || node.type !== "MemberExpression") return null;
+  return recordName(node.object) ?? lastName(node.object);
+}
+
+/** Whether an assignment is to a variable of the module, or to a field of a record there. */
+function writesModule(file: ProjectFile): (assignment: Ast) => boolean {
+  const declared = topLevel(file).filter((node) => node.type === "VariableDeclaration");
+  const variables = new Set(
+    declared.filter(({ kind }) => kind === "let").flatMap((each) => namesIn(each.declarations, "id")),
+  );
+  const declarators = declared.flatMap(({ declarations }) => declarations as readonly Ast[]);
+  const records = new Set(
+    namesIn(
+      declarators.filter(({ init }) => isAst(init) && init.type === "ObjectExpression"),
+      "id",
+    ),
+  );
+  return ({ left }) => {
+    const isVariable = isAst(left) && left.type === "Identifier" && variables.has(String(left.name));
+    return isVariable || records.has(recordName(left) ?? "");
+  };
+}
+
 /**
- * A variable of a module that a function sets to something that it was given makes the module depend on who called it before.
- * What a system has is passed down as an argument (api/host.ts). Counters and results that are computed once stay possible:
- * they come from no argument.
+ * A variable of a module, or a field of a record there, that a function sets to something that it was given makes the module
+ * depend on who called it before. What a system has is passed down as an argument (api/host.ts). Counters and results that are
+ * computed once stay possible: they come from no argument.
  */
 export function providerViolations(files: readonly ProjectFile[]): readonly string[] {
   return files
-    .filter((file) => isProduct(file.path) && file.path !== HOST_FILE)
+    .filter((file) => isProduct(file.path))
     .flatMap((file) => {
-      const variables = new Set(
-        topLevel(file)
-          .filter((node) => node.type === "VariableDeclaration" && node.kind === "let")
-          .flatMap((node) => namesIn(node.declarations, "id")),
-      );
+      const isWrite = writesModule(file);
       const writes = select(file, (node, ancestors) => {
-        if (node.type !== "AssignmentExpression" || !isAst(node.left) || node.left.type !== "Identifier") return false;
-        if (!variables.has(String(node.left.name))) return false;
-        const given = new Set(ancestors.filter(isFunction).flatMap((each) => namesIn(each.params)));
+        if (node.type !== "AssignmentExpression" || !isWrite(node)) return false;
+        const functions = ancestors.filter(isFunction);
+        if (file.path === INSTALLER.path && functions.some(({ id }) => lastName(id) === INSTALLER.name)) return false;
+        const given = new Set(functions.flatMap((each) => namesIn(each.params)));
         return namesIn(node.right).some((name) => given.has(name));
       });
       return writes.map((node) => `${place(file, node)}: an argument becomes a variable of the module; pass it down`);

@@ -109,6 +109,21 @@ function withoutCode(text: string): string {
   return text.replace(/^```[\s\S]*?^```|`[^`\n]*`/gm, (code) => code.replace(/[^\n]/g, " "));
 }
 
+/** A source by its name, with folders or without; not a pattern, nor what a program writes (`index.d.ts`). */
+const SOURCE_NAME = /(?<![\w.{}$*/-])(?:\.{1,2}\/)*((?:[\w-]+\/)*[\w-]+(?:\.test)?\.ts)\b(?![\w(*])/g;
+
+/** Sources that comments, decisions and ARCHITECTURE.md name are there: `plan.ts`, `order/list.ts` and `src/plan/order.ts` alike. */
+export function sourceNameViolations(files: readonly ProjectFile[]): readonly string[] {
+  const ends = new Set(files.flatMap(({ path }) => path.split("/").map((_, i, parts) => parts.slice(i).join("/"))));
+  return files
+    .filter(({ path }) => /^(ARCHITECTURE\.md$|docs\/decisions\/|(src|scripts)\/.*(?<!\.test)\.(ts|mjs)$)/.test(path))
+    .flatMap((file) =>
+      [...file.text.matchAll(SOURCE_NAME)]
+        .filter(([, name = ""]) => !ends.has(name))
+        .map(({ 1: name, index }) => `${file.path}:${lineAt(file, index)}: there is no ${name}`),
+    );
+}
+
 /** As the usual renderers make them: lower case, punctuation dropped, spaces to hyphens. */
 function anchors(markdown: string): readonly string[] {
   return [...markdown.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>

@@ -76,7 +76,7 @@ export function fakeDescription(options: FakeOptions = {}): TargetDescription {
   const { capacity = Number.POSITIVE_INFINITY, largestArena = LARGEST, lies = {} } = options;
   return {
     name: "fake",
-    key: `fake ${JSON.stringify({ capacity: String(capacity), largestArena })}`,
+    key: `fake, ${capacity} and ${largestArena} bytes`,
     spaces: [
       memorySpace(ALIGNMENT, { name: "device", capacity, largestArena, hostVisible: false }),
       memorySpace(64, { name: "host" }),

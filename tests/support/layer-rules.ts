@@ -146,6 +146,29 @@ export function testImportViolations(files: readonly ProjectFile[]): readonly st
     );
 }
 
+const isTestsOnly = ({ text }: ProjectFile): boolean => /^\/\*\*\s+(\* )?@file Tests only\./.test(text);
+
+/**
+ * What opens with `Tests only.` is no part of the planner's digest (scripts/build.mjs), so no other module may import it; and what
+ * such modules alone import says so too.
+ */
+export function testsOnlyViolations(files: readonly ProjectFile[]): readonly string[] {
+  const product = files.filter(({ path }) => isProduct(path));
+  const marked = new Set(product.filter(isTestsOnly).map(({ path }) => path));
+  const importers = new Map<string, string[]>();
+  for (const file of product) {
+    for (const { specifier } of importsOf(file)) {
+      const target = resolveImport(file.path, specifier);
+      if (target !== null) importers.set(target, [...(importers.get(target) ?? []), file.path]);
+    }
+  }
+  return [...importers].flatMap(([path, from]) => {
+    const others = from.filter((each) => !marked.has(each));
+    if (marked.has(path)) return others.map((each) => `${each}: imports ${path}, which is for tests only`);
+    return others.length === 0 ? [`${path}: is for tests only, as ${from[0]} is, and does not say so`] : [];
+  });
+}
+
 /** Each cycle once, as `a.ts → b.ts → a.ts`, found by depth-first search from every file in order of path. */
 export function cycleViolations(files: readonly ProjectFile[]): readonly string[] {
   const edges = new Map<string, readonly string[]>();

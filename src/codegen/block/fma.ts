@@ -1,5 +1,5 @@
 /**
- * @file a · b + c rounded once, in JavaScript. Exactly: products and sums of floats are whole numbers times powers of two.
+ * @file Tests only. What a · b + c is, rounded once, in JavaScript. Exactly: products and sums of floats are whole numbers times powers of two.
  *
  *   f32   a · b is exact in f64; the sum is rounded to odd there, which leaves the second rounding what one would have been
  *         (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008)

@@ -1,5 +1,5 @@
 /**
- * @file Runs block programs, phase by phase with all threads of a block one after the other, and block after block: slow, and
+ * @file Tests only. Runs block programs, phase by phase with all threads of a block one after the other, and block after block: slow, and
  * strict. It stops at
  *
  *   races       two threads of a block touch one shared or global element between two barriers, or two blocks of a launch one

@@ -1,6 +1,6 @@
 /** @file CUDA devices as the compiler sees them (target/description.ts). */
 import { isBig, typeOf } from "../../kernel/dtype.ts";
-import { COMMON_FUSION, COMMON_ORDER, type TargetDescription } from "../../target/description.ts";
+import { COMMON_FUSION, COMMON_ORDER, rebuildable, type TargetDescription } from "../../target/description.ts";
 import { memorySpace } from "../../target/space.ts";
 import type { CostModel } from "../../target/work.ts";
 import type { DeviceClass } from "../block/program.ts";
@@ -57,9 +57,7 @@ export function cudaDescription(options: CudaOptions): TargetDescription {
   const device = deviceClass(options);
   const tensor = options.products === "tf32";
   const profile = `${options.fma ? "fused multiply-add" : "plain"}${tensor ? ", products in tf32" : ""}`;
-  return {
-    name: "cuda",
-    key: `cuda ${JSON.stringify(options)}`,
+  return rebuildable("cuda", options, {
     spaces: [memorySpace(ALIGNMENT, { name: "device", hostVisible: false, largestArena: options.bytes })],
     // whole numbers of 64 bits have not been run on a device
     collectives: true,
@@ -90,5 +88,5 @@ export function cudaDescription(options: CudaOptions): TargetDescription {
     shapeLoops: (kernel) => kernel,
     work: cudaWork(options, tensor),
     rates: tensor ? { ...CUDA_RATES, name: "cuda-tf32", productRate: TENSOR_RATE } : CUDA_RATES,
-  };
+  });
 }

@@ -1,7 +1,7 @@
 /** @file Native code as the compiler sees it (target/description.ts). */
 
 import type { ContractNest } from "../../kernel/loops.ts";
-import { COMMON_FUSION, COMMON_ORDER, type TargetDescription } from "../../target/description.ts";
+import { COMMON_FUSION, COMMON_ORDER, rebuildable, type TargetDescription } from "../../target/description.ts";
 import { memorySpace } from "../../target/space.ts";
 import type { CostModel } from "../../target/work.ts";
 import { CPU_SCALARS } from "../cpu/limits.ts";
@@ -63,9 +63,7 @@ export function nativeTile({ winograd, lanes }: Pick<NativeEmitOptions, "winogra
 }
 
 export function nativeDescription(options: NativeEmitOptions): TargetDescription {
-  return {
-    name: "native",
-    key: `native ${JSON.stringify(options)}`,
+  return rebuildable("native", options, {
     spaces: [MEMORY],
     storageTypes: STORAGE_TYPES,
     computeTypes: CPU_SCALARS,
@@ -88,5 +86,5 @@ export function nativeDescription(options: NativeEmitOptions): TargetDescription
     shapeLoops: tileLoops,
     work: cpuWork(nativeTile(options)),
     rates: NATIVE_RATES,
-  };
+  });
 }

@@ -1,6 +1,6 @@
 /** @file WebAssembly as the compiler sees it (target/description.ts). */
 
-import { COMMON_FUSION, COMMON_ORDER, type TargetDescription } from "../../target/description.ts";
+import { COMMON_FUSION, COMMON_ORDER, rebuildable, type TargetDescription } from "../../target/description.ts";
 import { memorySpace } from "../../target/space.ts";
 import type { CostModel } from "../../target/work.ts";
 import { CPU_SCALARS } from "../cpu/limits.ts";
@@ -55,30 +55,32 @@ export function wasmDescription(
 ): TargetDescription {
   const winograd = use ?? undefined;
   const options = { fma, winograd };
-  return {
-    name: "wasm",
-    key: `wasm ${JSON.stringify({ fma, threads, winograd: use })}`,
-    spaces: [MEMORY],
-    storageTypes: STORAGE_TYPES,
-    computeTypes: CPU_SCALARS,
-    fusion: COMMON_FUSION,
-    arithmetic: { ...COMMON_ORDER, name: fma ? "fused multiply-add" : "plain", fusedMultiplyAdd: fma },
-    threads,
-    collectives: true,
-    workspace(nest, operands) {
-      if (nest.kind === "attend") return attendScratch(nest, operands, { fma, threads });
-      if (nest.kind === "sort") return sortScratch(nest, threads);
-      if (nest.kind === "routine") return routineScratch(nest, threads);
-      if (nest.kind !== "contract") return 0;
-      const { dtype, rows, cols, depth } = nest;
-      return (
-        winogradScratch(nest, options, threads) ??
-        contractScratch(dtype, fma, [rows.extent, cols.extent, depth.extent], threads)
-      );
+  return rebuildable(
+    "wasm",
+    { fma, threads, winograd: use },
+    {
+      spaces: [MEMORY],
+      storageTypes: STORAGE_TYPES,
+      computeTypes: CPU_SCALARS,
+      fusion: COMMON_FUSION,
+      arithmetic: { ...COMMON_ORDER, name: fma ? "fused multiply-add" : "plain", fusedMultiplyAdd: fma },
+      threads,
+      collectives: true,
+      workspace(nest, operands) {
+        if (nest.kind === "attend") return attendScratch(nest, operands, { fma, threads });
+        if (nest.kind === "sort") return sortScratch(nest, threads);
+        if (nest.kind === "routine") return routineScratch(nest, threads);
+        if (nest.kind !== "contract") return 0;
+        const { dtype, rows, cols, depth } = nest;
+        return (
+          winogradScratch(nest, options, threads) ??
+          contractScratch(dtype, fma, [rows.extent, cols.extent, depth.extent], threads)
+        );
+      },
+      shapeLoops: tileLoops,
+      sumOrder: (nest) => (winograd ? winogradOrder(nest, fma) : null),
+      work: cpuWork(wasmTile(fma, winograd)),
+      rates: fma ? FUSED_RATES : RATES,
     },
-    shapeLoops: tileLoops,
-    sumOrder: (nest) => (winograd ? winogradOrder(nest, fma) : null),
-    work: cpuWork(wasmTile(fma, winograd)),
-    rates: fma ? FUSED_RATES : RATES,
-  };
+  );
 }

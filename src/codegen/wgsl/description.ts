@@ -1,6 +1,6 @@
 /** @file WebGPU adapters as the compiler sees them (target/description.ts). */
 import type { ScalarType } from "../../kernel/dtype.ts";
-import { COMMON_FUSION, COMMON_ORDER, type TargetDescription } from "../../target/description.ts";
+import { COMMON_FUSION, COMMON_ORDER, rebuildable, type TargetDescription } from "../../target/description.ts";
 import { memorySpace } from "../../target/space.ts";
 import type { CostModel } from "../../target/work.ts";
 import type { DeviceClass } from "../block/program.ts";
@@ -71,9 +71,7 @@ export function webgpuDescription(options: WebgpuOptions): TargetDescription {
   // a kernel reads one value and writes another, each in as many pieces as it needs
   const largestAllocation = bindingBytes * Math.max(1, Math.floor(storageBuffers / 2));
   const limits = { largestArena: bufferBytes, largestAllocation };
-  return {
-    name: "webgpu",
-    key: `webgpu ${JSON.stringify(options)}`,
+  return rebuildable("webgpu", options, {
     spaces: [memorySpace(PART_ALIGNMENT, { name: "device", hostVisible: false, ...limits })],
     storageTypes: WGSL_TYPES,
     computeTypes: COMPUTED,
@@ -87,5 +85,5 @@ export function webgpuDescription(options: WebgpuOptions): TargetDescription {
     shapeLoops: (kernel) => kernel,
     work: cpuWork(DEFAULT_TILE),
     rates: options.isSoftware ? SOFTWARE_RATES : WEBGPU_RATES,
-  };
+  });
 }

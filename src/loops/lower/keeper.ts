@@ -181,7 +181,7 @@ export class OnlineKeeper {
 
   /**
    * After the last iteration: writes the iterations and rows of the kept states in order, then the free rows
-   * (ops/record-while.ts).
+   * (ops/record.ts).
    */
   finish(places: Int): readonly Statement[] {
     const { held } = this.#of;

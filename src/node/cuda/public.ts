@@ -43,10 +43,11 @@ export function cuda(options: CudaTargetOptions = {}): Target {
   }
   const target = cudaTarget({ products });
   if (typeof target !== "string") return target;
-  throw new TidemarkError("TargetUnsupported", `cuda: ${target}`, {
-    help: 'the targets "wasm" and "native" need no GPU',
-  });
+  throw noDevice(target);
 }
+
+const noDevice = (why: string): TidemarkError =>
+  new TidemarkError("TargetUnsupported", `cuda: ${why}`, { help: 'the targets "wasm" and "native" need no GPU' });
 
 /** The device that programs are planned for where there is none: an H200. */
 const PLANNED_FOR = { name: "H200", multiprocessors: 132, bytes: 139 * 2 ** 30 } as const;
@@ -62,7 +63,7 @@ export function cudaNamed({ threads = 1, products = "f32", isPlanned = false }: 
 function describedOnly(products: Products, why: string): Target {
   const { name, multiprocessors, bytes } = PLANNED_FOR;
   const refuse = (): never => {
-    throw new TidemarkError("TargetUnsupported", `cuda: ${why}`);
+    throw noDevice(why);
   };
   return {
     description: cudaDescription({ multiprocessors, bytes, fma: true, products }),
