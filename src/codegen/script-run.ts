@@ -36,8 +36,12 @@ export const readsData = (statements: readonly Statement[]): boolean => statemen
 
 function readsIn(statement: Statement): boolean {
   switch (statement.kind) {
+    case "start":
     case "kernel":
       return statement.addresses.some(loads);
+    case "wait":
+    case "test":
+      return false;
     case "copy":
       return loads(statement.to) || loads(statement.from);
     case "store":
@@ -62,6 +66,7 @@ class Runner {
 
   *#statement(statement: Statement): ScriptRun {
     switch (statement.kind) {
+      case "start":
       case "kernel": {
         const addresses: number[] = [];
         for (const address of statement.addresses) addresses.push(this.#now(address) ?? (yield* this.#asked(address)));

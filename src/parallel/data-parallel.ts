@@ -106,7 +106,10 @@ function settingsOf(optimizer: Optimizer, options: DataParallelOptions): Setting
       "take sgd, adam, adamw, rmsprop, adagrad or lion without clip, or zero: 0",
     );
   }
-  axesOf("dataParallel", over, mesh);
+  if (axesOf("dataParallel", over, mesh).length === 0) {
+    const help = 'give the mesh an axis of one device: mesh({ data: 1, … }), over: "data"';
+    fail("InvalidArgument", "dataParallel: over names no axis along which devices have parts of the batch", help);
+  }
   return { over, zero, microbatches, bucketBytes: options.bucketBytes ?? (zero === 3 ? 2 ** 12 : 2 ** 22) };
 }
 

@@ -16,7 +16,7 @@ import { type DeviceGroup, groupSize, groupText } from "../../kernel/device-grou
 import { bytesOf, DTYPES, type DType } from "../../kernel/dtype.ts";
 import type { Kernel, Nest } from "../../kernel/loops.ts";
 import { isTransfer, type PlacedProgram, statementsOf, stepPlaces } from "../placed.ts";
-import type { Statement } from "../script.ts";
+import { callOf, type Statement } from "../script.ts";
 import { MOST_PIECES, type Units } from "../units.ts";
 import { fileName } from "./names.ts";
 
@@ -98,7 +98,7 @@ static int take_first(Team *team, u32 call, int thread) {
  * Scalar operations between two calls of the library, roughly a millisecond of them. A product packs its shared side again for every
  * piece: its pieces are larger.
  */
-const TESTED_WORK = 5e7;
+export const TESTED_WORK = 5e7;
 const TESTED_PRODUCT = 4e8;
 
 /** Throws for more than MPI counts. */
@@ -126,7 +126,8 @@ const callsIn = (statements: readonly Statement[]): number =>
   statements.reduce((sum, statement) => {
     if (statement.kind === "while") return sum + callsIn(statement.body);
     if (statement.kind === "if") return sum + callsIn(statement.then) + callsIn(statement.else);
-    return statement.kind === "kernel" && isExchanged(statement.kernel) ? sum + 1 : sum;
+    const call = callOf(statement);
+    return call && isExchanged(call.kernel) ? sum + 1 : sum;
   }, 0);
 
 function isExchanged({ nests: [nest] }: Kernel): boolean {
@@ -150,6 +151,30 @@ export function aloneCall(nest: CollectiveNest, to: string, from: string | null)
   const bytes = nest.elements * bytesOf(nest.storage);
   const isSent = nest.what !== "permute" || nest.pairs.length > 0;
   return isSent ? `memmove(${to}, ${from}, ${bytes});` : `memset(${to}, 0, ${bytes});`;
+}
+
+/** What is in flight where a statement stands, in loops and around them, by the numbers of the library's slots: the lowest free ones. */
+export class Flights {
+  readonly #slots: (object | null)[] = [];
+
+  get count(): number {
+    return this.#slots.filter((flight) => flight !== null).length;
+  }
+
+  begin(flight: object): number {
+    invariant(!this.#slots.includes(flight), () => "starts a collective again");
+    const free = this.#slots.indexOf(null);
+    const slot = free < 0 ? this.#slots.length : free;
+    this.#slots[slot] = flight;
+    return slot;
+  }
+
+  end(flight: object): number {
+    const slot = this.#slots.indexOf(flight);
+    invariant(slot >= 0, () => "waits for a collective that was not started");
+    this.#slots[slot] = null;
+    return slot;
+  }
 }
 
 /** The collectives of a program. */

@@ -143,15 +143,17 @@ class Slots {
   #slot(given: Carry, row: Tensor, j: number): Carry {
     const { over, rows, own } = this.#parts;
     const of = numbersOf(row);
-    let now: Carry = { ...given, x: put(given.x, given.y, of("xIn")), dy: put(given.dy, given.dx, of("dyIn")) };
+    let now: Carry = { ...given, x: put(given.x, given.y, of("xIn")) };
     now = this.#begin(now, row);
     for (const c of own.keys()) now = this.#forward(now, row, c);
+    now = { ...now, dy: put(now.dy, now.dx, of("dyIn")) };
     now = this.#end(now, row);
+    const y = permute(now.y, { over, pairs: at(rows.forward, j) });
     for (const c of own.keys()) now = this.#backward(now, row, c);
     now = this.#begun(now, row);
+    const dx = permute(now.dx, { over, pairs: at(rows.backward, j) });
     for (const c of own.keys()) now = this.#weights(now, row, c);
-    const send = (x: Tensor, pairs: readonly (readonly [number, number])[]): Tensor => permute(x, { over, pairs });
-    return { ...now, y: send(now.y, at(rows.forward, j)), dx: send(now.dx, at(rows.backward, j)) };
+    return { ...now, y, dx };
   }
 
   #does(row: Tensor, what: keyof typeof CODES, chunk: number): Tensor {
