@@ -15,7 +15,7 @@ import { fullOf } from "../../api/operands.ts";
 import { reshape } from "../../api/shape.ts";
 import { at } from "../../base/invariant.ts";
 import type { TensorType } from "../../ir/type.ts";
-import { isFloat } from "../../kernel/dtype.ts";
+import { type DType, isFloat } from "../../kernel/dtype.ts";
 import { type Tensor, tensorTypeOf } from "../../trace/tensor.ts";
 import { flatten, type Tree, type TreeDef, unflatten } from "../../trace/tree.ts";
 import { deviceIndex, permute, vary } from "../collectives.ts";
@@ -32,6 +32,8 @@ export interface PipelineParts {
   readonly rows: PipelineRows;
   readonly cut: CutStage;
   readonly x: TensorType;
+  /** Of the loss, which is added up in it. */
+  readonly lossType: DType;
   readonly first: (shared: Tree, batch: readonly Tree[]) => Tensor;
   readonly last: (shared: Tree, y: Tensor, batch: readonly Tree[]) => Tensor;
   readonly shared: { readonly def: TreeDef; readonly leaves: Tensors };
@@ -115,7 +117,7 @@ class Slots {
   }
 
   start(): Carry {
-    const { cut, x, rows, shared, own } = this.#parts;
+    const { cut, x, lossType, rows, shared, own } = this.#parts;
     const { counts } = rows;
     const sums = (leaves: Tensors): Tensors => leaves.map((leaf) => filled(tensorTypeOf(leaf), -0));
     const stores = (types: readonly TensorType[], count: number, first = 0): Tensors =>
@@ -126,7 +128,7 @@ class Slots {
       late: stores(cut.late, counts.late, cut.kept.length),
       between: stores(cut.between, counts.between, cut.kept.length + cut.late.length),
       // from -0, to which adding changes no bit
-      ...{ loss: filled({ ...x, dtype: "f32", shape: [] }, -0), shared: sums(shared.leaves), own: own.map(sums) },
+      ...{ loss: filled({ ...x, dtype: lossType, shape: [] }, -0), shared: sums(shared.leaves), own: own.map(sums) },
     };
   }
 
