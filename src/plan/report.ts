@@ -2,7 +2,7 @@
  * @file The numbers of a plan. A peak says little without its bound (no placement is lower), the persistent bytes, and
  * the size without any reuse, so a report always has all of them.
  */
-import { grouped } from "../base/errors.ts";
+import { counted, grouped } from "../base/errors.ts";
 import { byteLength } from "../ir/type.ts";
 import { liveBytes } from "./bound.ts";
 import { type ExchangeReport, exchangesOf } from "./exchanges.ts";
@@ -206,7 +206,7 @@ function exchangeLines(exchanges: readonly ExchangeReport[]): readonly string[] 
   if (exchanges.length === 0) return [];
   const bytes = exchanges.reduce((sum, one) => sum + one.bytes, 0);
   const flying = exchanges.filter(({ wait }) => wait !== null).length;
-  const count = `${grouped(exchanges.length)} ${exchanges.length === 1 ? "collective" : "collectives"}`;
+  const count = counted(exchanges.length, "collective");
   return [`  exchanges: ${count} of ${grouped(bytes)} bytes, ${grouped(flying)} in flight beside other steps`];
 }
 
