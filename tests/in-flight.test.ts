@@ -30,6 +30,7 @@ import { printPlan } from "../src/plan/print.ts";
 import type { Plan } from "../src/plan/problem.ts";
 import type { PlanStep } from "../src/plan/program.ts";
 import { readPlanJson } from "../src/plan/read-json.ts";
+import { reportText } from "../src/plan/report.ts";
 import { validate } from "../src/plan/validate.ts";
 import { type AnyFunction, flattenArguments, traceFunction } from "../src/trace/function.ts";
 import { storageOf } from "../src/trace/tensor.ts";
@@ -202,6 +203,9 @@ describe("collectives in flight in a loop", () => {
   it("are in the plan's text and file", () => {
     const { plan } = made(looped, LOOPED, true).placed;
     expect(printPlan(plan)).toMatch(/ {4}\w[^\n]* = permute\([^\n]* queue 1\n[\s\S]*? {4}wait\(/);
+    expect(reportText(plan)).toMatch(
+      /\n {2}exchanges in loops and branches: 2 collectives of [\d,]+ bytes, 2 in flight beside/,
+    );
     const text = JSON.stringify(planJson(plan));
     expect(readPlanJson(text)).toEqual(JSON.parse(text));
     const body = planJson(plan)

@@ -5,8 +5,7 @@ import { mpi } from "../../src/node/mpi/public.ts";
 import { adam } from "../../src/optim/index.ts";
 import { dataParallel, mesh, pipeline } from "../../src/parallel/index.ts";
 import { SCHEDULES } from "../../src/parallel/pipeline/schedule.ts";
-import { exchangesOf } from "../../src/plan/exchanges.ts";
-import type { Plan } from "../../src/plan/problem.ts";
+import { reportPlan } from "../../src/plan/report.ts";
 import { flatten } from "../../src/trace/tree.ts";
 import { hashOf, onAllRanks, short } from "./training.ts";
 
@@ -51,15 +50,6 @@ interface Found {
   /** Collectives in loops that are in flight beside other steps. */
   readonly inFlight: number;
 }
-
-/** In the bodies of a plan's loops and branches. */
-const inFlightIn = ({ program }: Plan): number =>
-  program.steps
-    .flatMap(({ bodies = [] }) => bodies)
-    .reduce(
-      (sum, body) => sum + exchangesOf(body.program).filter(({ wait }) => wait !== null).length + inFlightIn(body),
-      0,
-    );
 
 interface Layout {
   readonly data: number;
@@ -110,7 +100,7 @@ function piped({ data, devices, schedule }: Layout, zero: 0 | 1 | 2 = 0): Found 
     stages: byStage,
     shared: hashOf(flatten(params.shared, "shared").leaves),
     arenaBytes,
-    inFlight: inFlightIn(plan),
+    inFlight: reportPlan(plan).exchangesInBodies.filter(({ wait }) => wait !== null).length,
   };
 }
 
