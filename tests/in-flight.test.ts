@@ -3,7 +3,7 @@
  * what is sent at once or at the last moment; plans are within their budgets; and the validator refuses bodies that touch what is in flight.
  */
 import { describe, expect, it } from "vitest";
-import { random, scan, type Tensor, whileLoop, zeros } from "../src/api/index.ts";
+import { cond, random, scan, type Tensor, whileLoop, zeros } from "../src/api/index.ts";
 import { traceProgram } from "../src/api/traced-program.ts";
 import { at } from "../src/base/invariant.ts";
 import { NATIVE_RATES, nativeDescription } from "../src/codegen/native/description.ts";
@@ -23,6 +23,7 @@ import {
   permute,
   pipeline,
   shard,
+  vary,
 } from "../src/parallel/index.ts";
 import { SCHEDULES } from "../src/parallel/pipeline/schedule.ts";
 import { planJson } from "../src/plan/json.ts";
@@ -101,7 +102,9 @@ const looped = sharded((x, w) => {
       ([i, y]: [Tensor, Tensor]): [Tensor, Tensor] => [i.add(1), y.matmul(w).tanh()],
       [times.mul(0), h] as [Tensor, Tensor],
     )[1];
-    return [powers.add(sent), powers.matmul(w).add(all).add(sent)];
+    // written over what it adds up
+    const total = allReduce(h.tanh(), { over: "data" });
+    return [powers.add(sent).add(total), powers.matmul(w).add(all).add(sent)];
   };
   const [end, rows] = scan(body, x.slice([0]), x);
   return rows
@@ -142,8 +145,8 @@ function pipelined(schedule: (typeof SCHEDULES)[number]) {
 
 describe("collectives in flight in a loop", () => {
   it("have the bits of a loop that waits for each, whenever the network reads", () => {
-    // the permutation and the gather of three rows, and the sum outside
-    expect(compared(looped, LOOPED, 2)).toBe(7);
+    // the permutation, the gather and the sum of three rows, and the sum outside
+    expect(compared(looped, LOOPED, 2)).toBe(10);
   });
 
   it.each(SCHEDULES)("of a %s pipeline have, too", (schedule) => {
@@ -169,6 +172,27 @@ describe("collectives in flight in a loop", () => {
       expect(names.slice(from, to), start).toContain("");
     }
     expect(sent).toHaveLength(8);
+  });
+
+  it("are so in the branch that all devices take, and in a loop in a loop", () => {
+    const branching = sharded((x, w) => {
+      const rows = allReduce(x.sum(0), { over: "data" });
+      const within = (h: Tensor): readonly [Tensor, Tensor] => {
+        const sent = permute(h, { over: "data", shift: 1 });
+        return [h.matmul(w).tanh().add(sent), h];
+      };
+      const long = (h: Tensor): Tensor => {
+        const sent = permute(h, { over: "data", shift: 1 });
+        return h.matmul(w).tanh().matmul(w).add(sent);
+      };
+      const body = (h: Tensor): readonly [Tensor, Tensor] => [scan(within, h, null, { length: 2 })[0] as Tensor, h];
+      const chosen = cond(rows.sum().less(1e9), long, (h: Tensor) => h, vary(rows, { over: "data" }));
+      return (scan(body, x.slice([0]), null, { length: 3 })[0] as Tensor).add(chosen);
+    });
+    const { plan } = made(branching, LOOPED, true).placed;
+    expect([...startsIn(plan)].sort()).toEqual([0, 1, 2]);
+    // one outside, six of the inner loop, one of the branch
+    expect(compared(branching, LOOPED, 1)).toBe(8);
   });
 
   it("are other slots of the library than what is in flight around the loop", () => {
@@ -197,14 +221,14 @@ describe("collectives in flight in a loop", () => {
       expect(plan.height).toBeLessThanOrEqual(budgetBytes);
       expect(validate(plan.program, plan)).toEqual([]);
     }
-    expect(startsIn(made(looped, LOOPED, true, 4 * height).placed.plan).filter((depth) => depth > 0)).toHaveLength(2);
+    expect(startsIn(made(looped, LOOPED, true, 4 * height).placed.plan).filter((depth) => depth > 0)).toHaveLength(3);
   });
 
   it("are in the plan's text and file", () => {
     const { plan } = made(looped, LOOPED, true).placed;
     expect(printPlan(plan)).toMatch(/ {4}\w[^\n]* = permute\([^\n]* queue 1\n[\s\S]*? {4}wait\(/);
     expect(reportText(plan)).toMatch(
-      /\n {2}exchanges in loops and branches: 2 collectives of [\d,]+ bytes, 2 in flight beside/,
+      /\n {2}exchanges in loops and branches: 3 collectives of [\d,]+ bytes, 3 in flight beside/,
     );
     const text = JSON.stringify(planJson(plan));
     expect(readPlanJson(text)).toEqual(JSON.parse(text));
@@ -213,7 +237,7 @@ describe("collectives in flight in a loop", () => {
       .find((one) => one.steps.some((s) => s.exchange));
     expect(
       body?.steps.filter(({ exchange }) => exchange?.kind === "start").map(({ exchange }) => exchange?.over),
-    ).toEqual(["data", "data"]);
+    ).toEqual(["data", "data", "data"]);
   });
 });
 
