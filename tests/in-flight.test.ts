@@ -214,6 +214,25 @@ describe("collectives in flight in a loop", () => {
     expect(compared(around, LOOPED, 1)).toBe(3);
   });
 
+  it("make progress in loops that run meanwhile, whose bodies are planned without tests", () => {
+    const long = (steps: number): AnyFunction =>
+      sharded((x, w) => {
+        const sum = allReduce(x.sum(0), { over: "data" });
+        const [end] = scan((h: Tensor) => [h.matmul(w).tanh(), []] as const, x.slice([0]), null, { length: steps });
+        return end.add(sum);
+      });
+    const big = [draw(1, [3, 128, 128]), draw(2, [128, 128])];
+    const { kernels, copies, plan } = made(long(50), big, true).placed;
+    expect(
+      plan.program.steps
+        .flatMap(({ bodies = [] }) => bodies)
+        .some(({ program }) => program.steps.some((s) => s.exchange)),
+    ).toBe(false);
+    const { text } = emitNativeProgram(kernels, copies, { ...OPTIONS, threads: 1 });
+    const loop = text.slice(text.indexOf("for (;;)", text.indexOf("mpi->start(")), text.indexOf("mpi->wait(0)"));
+    expect(loop).toContain("mpi->test();");
+  });
+
   it("keep to the budget", () => {
     const { height } = made(looped, LOOPED, false).placed.plan;
     for (const budgetBytes of [height, height + 1024, height + 2048, 4 * height]) {

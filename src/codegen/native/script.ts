@@ -43,8 +43,10 @@ export class NativeScript {
   #locals = new Map<Local, string>();
   /** Collectives in flight. */
   readonly #flights = new Flights();
-  /** Scalar operations since the last call of the library, roughly. */
+  /** Scalar operations since the last call of the library, roughly, those of loops as often as they run. */
   #untested = 0;
+  /** How often the last start runs. */
+  #timesOfStart = 1;
   /** Small calls that one thread will run. */
   #small: string[] = [];
   /** How often the statements at hand run, roughly. */
@@ -90,6 +92,7 @@ export class NativeScript {
       const [nest] = kernel.nests;
       invariant(nest?.kind === "collective", () => "only collectives are in flight");
       const slot = this.#flights.begin(flight);
+      this.#timesOfStart = this.#times;
       this.#code.line(`if (thread == 0) ${this.#exchanges.call(nest, ...this.#operandsOf(nest, addresses), slot)}`);
       this.#untested = 0;
     }
@@ -104,7 +107,7 @@ export class NativeScript {
   /** Small calls while something is in flight, in a loop perhaps, in which the plan has no tests for it. */
   #testAfter(work: number): void {
     if (this.#flights.count === 0) return;
-    this.#untested += work;
+    this.#untested += work * (this.#times / this.#timesOfStart);
     if (this.#untested < TESTED_WORK) return;
     this.#flush();
     this.#test();
