@@ -128,6 +128,12 @@ function alone(): Found {
   return { losses, stages: hashes, shared: hashOf(flatten(params.shared, "shared").leaves), arenaBytes, inFlight: 0 };
 }
 
+/** A pipeline of all devices, and the same on one process. */
+export const onePipeline = () => ({
+  alone: alone(),
+  piped: piped({ data: 1, devices: mpi().size, schedule: "1f1b" }),
+});
+
 /** All schedules on all devices, and two of them on half as many with two rows of data, against one process. */
 export function pipelines() {
   const { size } = mpi();

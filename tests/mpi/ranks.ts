@@ -12,7 +12,7 @@ import { wasmTarget } from "../../src/runtime/wasm-target.ts";
 import { collectives } from "./collectives.ts";
 import { experts } from "./experts.ts";
 import { failures } from "./failures.ts";
-import { pipelines } from "./pipelines.ts";
+import { onePipeline, pipelines } from "./pipelines.ts";
 import { hostCount, trained, training, zero } from "./training.ts";
 
 installHost(nodeHost);
@@ -36,6 +36,7 @@ const PARTS: Readonly<Record<string, () => unknown>> = {
   training,
   zero,
   pipelines,
+  onePipeline: () => ({ ...onePipeline(), hosts: hostCount() }),
   trained: () => ({ ...trained(mpi().size, 3), hosts: hostCount() }),
   bench,
   ...failures,
