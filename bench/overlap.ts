@@ -3,7 +3,7 @@
  * 30 ms of computation, on the processes of `mpirun`. Four programs take turns; figures are the best of the rounds:
  *
  *   compute    the step on one device: nothing is exchanged
- *   exchange   the sums of the buckets alone, one after the other
+ *   exchange   the communication: the sums of the buckets alone, one after the other
  *   blocking   the step with every collective done when its call returns
  *   in flight  the step as it is planned
  *
@@ -14,6 +14,7 @@
  *   npm run bench:overlap -- 4 12 256      processes, rounds, rows of the batch of a device
  */
 import { createHash } from "node:crypto";
+import { loadavg } from "node:os";
 import { compile } from "../src/api/compile.ts";
 import { valueAndGrad } from "../src/api/grad.ts";
 import { random } from "../src/api/index.ts";
@@ -103,6 +104,12 @@ if (rank === 0) {
   for (const { name, best, inFlight } of all) {
     console.log(`${name.padEnd(10)} ${best.toFixed(1).padStart(8)} ms${inFlight > 0 ? `, ${inFlight} in flight` : ""}`);
   }
+  // what else runs on the machine: the figure wants none of it
+  console.log(
+    `load average ${loadavg()
+      .map((load) => load.toFixed(1))
+      .join(", ")}`,
+  );
   const longer = Math.max(compute.best, alone.best);
   const layer = compute.best / LAYERS;
   console.log(

@@ -30,6 +30,8 @@ function foundBy({ status, out, err }: Ended): Record<string, unknown> {
 
 /** What training in a pipeline found, or on one process. */
 interface Piped {
+  /** Collectives of a slot, or of the slots of an iteration, that are in flight beside other steps. */
+  readonly inFlight: number;
   readonly losses: readonly number[];
   readonly stages: readonly string[];
   readonly shared: string;
@@ -79,12 +81,14 @@ describe.skipIf(problem !== null)("on several processes", () => {
     };
     const bits = ({ losses, stages, shared }: Piped) => ({ losses, stages, shared });
     const onFour = found.filter(({ data }) => data === 1);
-    expect(onFour.map(({ schedule }) => schedule)).toEqual(["gpipe", "1f1b", "zero-bubble"]);
+    expect(onFour.map(({ schedule }) => schedule)).toEqual(["gpipe", "1f1b", "interleaved", "zero-bubble"]);
     for (const one of onFour) expect(bits(one)).toEqual(bits(alone));
+    // results and cotangents of a slot, and those of the second slot of an iteration
+    expect(onFour.map(({ inFlight }) => inFlight)).toEqual([2, 4, 2, 2]);
     // two rows of data add up half of the microbatches each
-    const [interleaved, sharded] = found.filter(({ data }) => data === 2);
-    expect(bits(interleaved as Piped)).toEqual(bits(sharded as Piped));
-    expect(interleaved?.losses[0]).toBeCloseTo(alone.losses[0] as number, 4);
+    const [whole, sharded] = found.filter(({ data }) => data === 2);
+    expect(bits(whole as Piped)).toEqual(bits(sharded as Piped));
+    expect(whole?.losses[0]).toBeCloseTo(alone.losses[0] as number, 4);
     const [gpipe, oneByOne] = onFour.map(({ arenaBytes }) => arenaBytes);
     expect(oneByOne).toBeLessThan(gpipe as number);
     expect(gpipe).toBeLessThan(alone.arenaBytes);

@@ -77,6 +77,12 @@ export function withLocation(error: unknown, where: string | undefined): unknown
   return new TidemarkError(error.code, error.summary, { where, help: error.help });
 }
 
+/** `1 layer`, `1,234 layers`, `2 batches`. */
+export function counted(n: number, word: string): string {
+  const end = /(?:ch|sh|s|x)$/.test(word) ? "es" : "s";
+  return `${grouped(n)} ${word}${n === 1 ? "" : end}`;
+}
+
 /** `1234567` → `1,234,567`. */
 export function grouped(n: number): string {
   return n.toString().replace(/\B(?=(\d{3})+(?!\d))/g, ",");

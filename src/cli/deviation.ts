@@ -1,5 +1,7 @@
 /** @file What `bench --deviation` prints: errors of rounded values, and how far one step's results are from the exact ones. */
+
 import { type Deviation, lossyDeviation } from "../api/deviation.ts";
+import { counted } from "../base/errors.ts";
 import { table } from "../plan/table.ts";
 import type { Tree } from "../trace/tree.ts";
 import { compileOptions, type PlanSettings } from "./plan-figures.ts";
@@ -26,9 +28,9 @@ export function deviationText({ values, results }: Deviation): string {
   const ofResults = [...results].sort((a, b) => b.relative - a.relative).slice(0, LISTED);
   const lines = ofResults.map(({ path, relative, cosine }) => [path, percent(relative), cosine.toFixed(6)]);
   return [
-    `${values.length} values are rounded; error expected and measured, the largest first`,
+    `${counted(values.length, "value")} ${values.length === 1 ? "is" : "are"} rounded; error expected and measured, the largest first`,
     ...table(rows, ["left", "right", "right", "right"]).map((line) => `  ${line}`),
-    `${results.length} results of one step; distance from the exact ones, and cosine`,
+    `${counted(results.length, "result")} of one step; distance from the exact ones, and cosine`,
     ...table(lines, ["left", "right", "right"]).map((line) => `  ${line}`),
     "",
   ].join("\n");

@@ -12,7 +12,7 @@ import { add, mul } from "../api/elementwise.ts";
 import { valueAndGrad } from "../api/grad.ts";
 import { slice } from "../api/shape.ts";
 import { formatBytes } from "../base/bytes.ts";
-import { grouped, TidemarkError } from "../base/errors.ts";
+import { counted, grouped, TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { type NcclFigures, ncclFigures } from "../node/cuda/nccl-groups.ts";
 import { communicator } from "../node/mpi/communicator.ts";
@@ -106,7 +106,7 @@ export function meshSettings(args: Arguments): MeshSettings | null {
   const started = launched() ?? { rank: 0, size: 1 };
   if (started.size !== devices) {
     const processes = started.size === 1 ? "one process" : `${started.size} processes`;
-    const summary = `bench: the mesh ${mesh} has ${devices} devices, and ${processes} ${started.size === 1 ? "was" : "were"} started`;
+    const summary = `bench: the mesh ${mesh} has ${counted(devices, "device")}, and ${processes} ${started.size === 1 ? "was" : "were"} started`;
     const help = `mpirun -n ${devices} tidemark bench … --mesh ${mesh}`;
     throw new TidemarkError("UsageError", summary, { help });
   }
@@ -159,7 +159,7 @@ export function meshFigures(settings: MeshSettings, mpi: MpiFigures | null, plan
 /** The same as rows of a table. */
 export function meshRows({ axes, exchanges, inFlight, exchangedBytes, mpi, nccl }: MeshFigures): readonly string[][] {
   if (axes === null) return [];
-  const flying = `${grouped(exchanges)} collectives, ${grouped(inFlight)} in flight beside other steps; mesh ${axes}`;
+  const flying = `${counted(exchanges, "collective")}, ${grouped(inFlight)} in flight beside other steps; mesh ${axes}`;
   const rows = [["exchanged", formatBytes(exchangedBytes), flying]];
   if (mpi) rows.push(["mpi", mpi.startBytes === null ? "" : formatBytes(mpi.startBytes), `in no plan; ${mpi.version}`]);
   if (nccl) rows.push(["nccl", formatBytes(nccl.startBytes), `of the device, in no plan; ${nccl.version}`]);
@@ -185,7 +185,10 @@ function partsOf({ name, model }: AnyProgram, option: string): ModelParts<object
 function rowsOf(x: Tensor, part: number, parts: number, what: string): Tensor {
   const rows = x.shape[0] ?? 1;
   if (rows % parts !== 0) {
-    throw usageError(`bench: a batch of ${rows} rows in ${parts} ${what}`, `give a number that divides ${rows}`);
+    throw usageError(
+      `bench: a batch of ${counted(rows, "row")} in ${parts} ${what}`,
+      `give a number that divides ${rows}`,
+    );
   }
   return slice(x, [[(part * rows) / parts, ((part + 1) * rows) / parts]]);
 }
@@ -212,7 +215,10 @@ function inParts(program: AnyProgram, { axes, mesh }: MeshSettings) {
   }
   const { extent: parts, index, name: over } = axis;
   if (form.most % parts !== 0) {
-    throw usageError(`--mesh ${mesh}: ${form.most} heads in ${parts} parts`, `give a number that divides ${form.most}`);
+    throw usageError(
+      `--mesh ${mesh}: ${counted(form.most, "head")} in ${parts} parts`,
+      `give a number that divides ${form.most}`,
+    );
   }
   return { form, index, axis: { over, parts } };
 }

@@ -10,7 +10,7 @@ import { plansOf } from "../api/plan.ts";
 import type { PlanningOptions } from "../api/request.ts";
 import { pathsOf } from "../api/traced-program.ts";
 import { formatBytes } from "../base/bytes.ts";
-import { TidemarkError } from "../base/errors.ts";
+import { counted, TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { type MinimumSearch, ProgramPlans } from "../compiler/assemble.ts";
 import type { TargetCosts } from "../compiler/node-costs.ts";
@@ -135,7 +135,7 @@ export function progressTo({ progress }: Io, doing: () => string, isSearch: bool
   return ({ arenaBytes }) => {
     plans += 1;
     least = Math.min(least, arenaBytes);
-    const count = `${doing()}: ${plans} plans, the smallest takes ${formatBytes(least)}`;
+    const count = `${doing()}: ${counted(plans, "plan")}, the smallest takes ${formatBytes(least)}`;
     progress({ doing: count, ...(isSearch ? { share: planningShare(plans) } : {}) });
   };
 }

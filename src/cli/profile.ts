@@ -148,7 +148,7 @@ export function profileText({ steps, wholeMs }: Profile, most = 12): string {
     [...all].sort((a, b) => b.ms - a.ms).slice(0, most);
   const rows = [
     ...slowest(groups).map((group) => row(group.name, group)),
-    row(`all ${steps.length} kernels`, sum),
+    row(steps.length === 1 ? "the only kernel" : `all ${steps.length} kernels`, sum),
     ...slowest(steps).map((step) => row(`step ${step.step}: ${step.name}, ${step.phase}`, step)),
   ];
   const align = ["left", "right", "right", "right", "right", "right", "right"] as const;

@@ -2,7 +2,7 @@
 
 import { currentHost } from "../api/host.ts";
 import { formatBytes } from "../base/bytes.ts";
-import { TidemarkError } from "../base/errors.ts";
+import { counted, TidemarkError } from "../base/errors.ts";
 import type { ZeroStage } from "../fit/scale/states.ts";
 import { byteLength } from "../ir/type.ts";
 import { table } from "../plan/table.ts";
@@ -50,7 +50,7 @@ function atBatch(args: Arguments, source: FitSource, devices: number): Loaded {
   if (!args.has("batch")) return source.at(undefined).loaded;
   const batch = integerOption(args, "batch", devices, { least: 1 });
   if (batch % devices !== 0)
-    throw usageError(`--batch ${batch} on ${devices} devices`, `give a multiple of ${devices}`);
+    throw usageError(`--batch ${batch} on ${counted(devices, "device")}`, `give a multiple of ${devices}`);
   return source.at(batch / devices).loaded;
 }
 
@@ -132,7 +132,7 @@ function pageData(name: string, { total, devices, memoryBytes }: Shown, all: rea
     `a step: ${(best.totalMs / 1e3).toPrecision(3)} s, by arithmetic`,
   ];
   return {
-    ...{ title: `${name} on ${devices} ${devices === 1 ? "device" : "devices"}`, lines, memoryBytes },
+    ...{ title: `${name} on ${counted(devices, "device")}`, lines, memoryBytes },
     devices: [columnOf("each device", best, ["all have one program"])],
     ways: all.map((one) =>
       columnOf(formOf(devices, one), one, [`${(one.totalMs / 1e3).toPrecision(3)} s a step`, one.strategy]),

@@ -5,25 +5,16 @@
 import { isFloatScalar } from "../kernel/dtype.ts";
 import type { Kernel, Nest } from "../kernel/loops.ts";
 import type { PlacedProgram } from "./placed.ts";
-import { isExchange, isKernel, isTransfer, type PlacedStep } from "./placed.ts";
-import type { Statement } from "./script.ts";
+import { isKernel, isTransfer, type PlacedStep } from "./placed.ts";
+import { someKernel } from "./script.ts";
 
 const isProduct = (nest: Nest): boolean =>
   nest.kind === "attend" || (nest.kind === "contract" && isFloatScalar(nest.dtype));
 
 const multiplies = ({ nests }: Kernel): boolean => nests.some(isProduct);
 
-function someKernel(script: readonly Statement[], test: (kernel: Kernel) => boolean): boolean {
-  return script.some((statement) => {
-    if (statement.kind === "kernel") return test(statement.kernel);
-    if (statement.kind === "while") return someKernel(statement.body, test);
-    return statement.kind === "if" && (someKernel(statement.then, test) || someKernel(statement.else, test));
-  });
-}
-
 function stepMultiplies(step: PlacedStep): boolean {
   if (isKernel(step)) return multiplies(step.kernel);
-  if (isExchange(step)) return step.exchange === "start" && multiplies(step.start.kernel);
   return !isTransfer(step) && someKernel(step.script, multiplies);
 }
 

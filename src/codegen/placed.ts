@@ -24,7 +24,7 @@ export interface PlacedKernel {
   readonly addresses: readonly number[];
 }
 
-/** Kernels in loops and branches. */
+/** Kernels in loops and branches, and parts of collectives in flight. */
 export interface PlacedControl {
   readonly kernel: null;
   readonly script: readonly Statement[];
@@ -52,21 +52,16 @@ export interface PlacedTransfer {
   readonly bytes: number;
 }
 
-/**
- * Part of a collective that is in flight while the steps go on (plan/program.ts): `start` begins it, `wait` continues when it is done.
- * Collectives in flight at once have different slots. `test` lets all of them make progress.
- */
-export type PlacedExchange =
-  | { readonly kernel: null; readonly exchange: "start"; readonly slot: number; readonly start: PlacedKernel }
-  | { readonly kernel: null; readonly exchange: "wait"; readonly slot: number }
-  | { readonly kernel: null; readonly exchange: "test" };
-
 /** One step of a program. */
-export type PlacedStep = PlacedKernel | PlacedControl | PlacedTransfer | PlacedExchange;
+export type PlacedStep = PlacedKernel | PlacedControl | PlacedTransfer;
 
 export const isKernel = (step: PlacedStep): step is PlacedKernel => step.kernel !== null;
 export const isTransfer = (step: PlacedStep): step is PlacedTransfer => "transfer" in step;
-export const isExchange = (step: PlacedStep): step is PlacedExchange => "exchange" in step;
+
+export const callStatement = ({ kernel, addresses }: PlacedKernel): Statement => ({
+  ...{ kind: "kernel", kernel },
+  addresses: addresses.map(int),
+});
 
 /** A step as code, for targets with one memory; others cannot be reached by them. */
 export function statementsOf(step: PlacedStep, target: string): readonly Statement[] {
@@ -76,10 +71,7 @@ export function statementsOf(step: PlacedStep, target: string): readonly Stateme
       help: "load the program for the target it was planned for",
     });
   }
-  // a target whose collectives are done when their call returns
-  if (isExchange(step)) return step.exchange === "start" ? statementsOf(step.start, target) : [];
-  if (!isKernel(step)) return step.script;
-  return [{ kind: "kernel", kernel: step.kernel, addresses: step.addresses.map(int) }];
+  return isKernel(step) ? [callStatement(step)] : step.script;
 }
 
 /** Bytes moved within the arena after the last kernel. */

@@ -8,7 +8,14 @@ import type { Kernel } from "../kernel/loops.ts";
 import type { Int, IntOp, Local, Statement } from "./script.ts";
 
 export type Action =
-  | { readonly kind: "kernel"; readonly kernel: Kernel; readonly addresses: readonly number[] }
+  /** With a flight it is a collective that is begun, and waited for by that flight. */
+  | {
+      readonly kind: "kernel";
+      readonly kernel: Kernel;
+      readonly addresses: readonly number[];
+      readonly flight?: object;
+    }
+  | { readonly kind: "wait"; readonly flight: object }
   | { readonly kind: "copy"; readonly to: number; readonly from: number; readonly bytes: number }
   /** A word of 32 bits. */
   | { readonly kind: "store"; readonly at: number; readonly value: number }
@@ -36,8 +43,12 @@ export const readsData = (statements: readonly Statement[]): boolean => statemen
 
 function readsIn(statement: Statement): boolean {
   switch (statement.kind) {
+    case "start":
     case "kernel":
       return statement.addresses.some(loads);
+    case "wait":
+    case "test":
+      return false;
     case "copy":
       return loads(statement.to) || loads(statement.from);
     case "store":
@@ -62,12 +73,19 @@ class Runner {
 
   *#statement(statement: Statement): ScriptRun {
     switch (statement.kind) {
+      case "start":
       case "kernel": {
         const addresses: number[] = [];
         for (const address of statement.addresses) addresses.push(this.#now(address) ?? (yield* this.#asked(address)));
-        yield { kind: "kernel", kernel: statement.kernel, addresses };
+        const { kernel } = statement;
+        yield { kind: "kernel", kernel, addresses, ...(statement.kind === "start" && { flight: statement.flight }) };
         return;
       }
+      case "wait":
+        yield statement;
+        return;
+      case "test":
+        return;
       case "copy": {
         const to = this.#now(statement.to) ?? (yield* this.#asked(statement.to));
         const from = this.#now(statement.from) ?? (yield* this.#asked(statement.from));

@@ -11,6 +11,7 @@
  * often it runs. Numbers are as wide as addresses of the target; counters and loaded numbers have 32 bits.
  */
 import type { Kernel } from "../kernel/loops.ts";
+import type { ExchangeStep } from "../plan/program.ts";
 
 /** A variable, of 32 bits or wider; told apart by identity. */
 export interface Local {
@@ -27,8 +28,25 @@ export type Int =
   | { readonly kind: "load"; readonly at: Int; readonly bytes: 1 | 4 }
   | { readonly kind: "op"; readonly op: IntOp; readonly a: Int; readonly b: Int };
 
+/** A kernel with the addresses of its operands. */
+export interface KernelCall {
+  readonly kernel: Kernel;
+  readonly addresses: readonly Int[];
+}
+
+/**
+ * Part of a collective that is in flight while the statements go on (plan/program.ts): `start` begins it, `wait` continues when it is
+ * done, `test` lets all that are in flight make progress. Both halves of one have the same `flight`, and stand in one list of
+ * statements. Where collectives are done when their call returns, a start is the kernel and the others are nothing.
+ */
+export type ExchangeStatement =
+  | ({ readonly kind: "start"; readonly flight: object } & KernelCall)
+  | { readonly kind: "wait"; readonly flight: object }
+  | { readonly kind: "test" };
+
 export type Statement =
-  | { readonly kind: "kernel"; readonly kernel: Kernel; readonly addresses: readonly Int[] }
+  | ({ readonly kind: "kernel" } & KernelCall)
+  | ExchangeStatement
   | { readonly kind: "copy"; readonly to: Int; readonly from: Int; readonly bytes: number }
   | { readonly kind: "store"; readonly at: Int; readonly value: Int }
   | { readonly kind: "set"; readonly local: Local; readonly value: Int }
@@ -81,6 +99,28 @@ export function sameInt(a: Int, b: Int): boolean {
   if (a.kind === "local") return b.kind === "local" && a.local === b.local;
   if (a.kind === "op") return b.kind === "op" && a.op === b.op && sameInt(a.a, b.a) && sameInt(a.b, b.b);
   return false;
+}
+
+/** The kernel that a statement calls, at once or begins to. */
+export const callOf = (statement: Statement): KernelCall | null =>
+  statement.kind === "kernel" || statement.kind === "start" ? statement : null;
+
+/** The code of a part of a collective in flight; `calls` is what its node is where it is done at once. */
+export function exchangeStatements(part: ExchangeStep, calls: readonly Statement[]): readonly Statement[] {
+  if (part.kind === "test") return [{ kind: "test" }];
+  const { kind, flight } = part;
+  if (kind === "wait") return [{ kind, flight }];
+  return calls.flatMap((call) => (call.kind === "kernel" ? [{ ...call, kind, flight }] : []));
+}
+
+/** Whether a kernel that the statements call, in loops and branches too, is such a one. */
+export function someKernel(statements: readonly Statement[], test: (kernel: Kernel) => boolean): boolean {
+  return statements.some((statement) => {
+    if (statement.kind === "while") return someKernel(statement.body, test);
+    if (statement.kind === "if") return someKernel(statement.then, test) || someKernel(statement.else, test);
+    const call = callOf(statement);
+    return call !== null && test(call.kernel);
+  });
 }
 
 /** A copy, unless both are one place or there is nothing to copy. */

@@ -6,13 +6,14 @@ import { at, invariant } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
 import { bytesOf } from "../kernel/dtype.ts";
 import { inPlacePairs, type Kernel } from "../kernel/loops.ts";
-import type { LoweredStep, LowerNode } from "../loops/lower/body.ts";
+import type { BodyOverlap, LoweredStep, LowerNode } from "../loops/lower/body.ts";
 import type { Lowered } from "../lower/lower.ts";
 import { sharedLowering } from "../lower/share.ts";
 import { alignRows } from "../passes/align-rows.ts";
 import { fuseWithin, leanFusions } from "../passes/fuse.ts";
 import type { Pass } from "../passes/pass.ts";
 import { runPasses } from "../passes/pipeline.ts";
+import { hasBlockingExchanges } from "../plan/exchange-step.ts";
 import { planAsPlaced, planUnlimited, planVariant } from "../plan/plan.ts";
 import type { Plan } from "../plan/problem.ts";
 import type { PlanStep, Program } from "../plan/program.ts";
@@ -160,8 +161,15 @@ export class Assembler {
   readonly #unitOf: LowerNode;
   readonly #quickUnitOf: LowerNode;
 
-  #newUnitOf(orderWork: number | undefined): LowerNode {
-    const facts = { orderWork, space: arenaSpace(this.target) };
+  /** Loops and branches of a plan whose bodies have collectives, these as `planOf` says. */
+  overlapped({ program }: Plan, planOf: BodyOverlap["planOf"]): ReadonlyMap<Node, LoweredStep> {
+    const unitOf = this.#newUnitOf(undefined, { blocking: this.#unitOf, planOf });
+    const connecting = program.steps.filter(({ bodies }) => bodies?.some(hasBlockingExchanges));
+    return new Map(connecting.map(({ node }) => [node, unitOf(node)]));
+  }
+
+  #newUnitOf(orderWork: number | undefined, overlap?: BodyOverlap): LowerNode {
+    const facts = { orderWork, space: arenaSpace(this.target), ...(overlap && { overlap }) };
     const unitOf: LowerNode = Object.assign((node: Node): LoweredStep => this.#unit(node, unitOf), facts);
     return unitOf;
   }

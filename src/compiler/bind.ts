@@ -1,10 +1,18 @@
 /** @file Kernels, loops and copies bound to the addresses of a plan: what a target loads. */
 import { at, invariant } from "../base/invariant.ts";
-import type { PlacedCopy, PlacedKernel, PlacedProgram, PlacedStep, PlacedTransfer } from "../codegen/placed.ts";
-import { int } from "../codegen/script.ts";
+import {
+  callStatement,
+  type PlacedCopy,
+  type PlacedKernel,
+  type PlacedProgram,
+  type PlacedStep,
+  type PlacedTransfer,
+} from "../codegen/placed.ts";
+import { exchangeStatements, int } from "../codegen/script.ts";
 import type { Value } from "../ir/graph.ts";
+import type { Lowered } from "../lower/lower.ts";
 import type { Plan } from "../plan/problem.ts";
-import type { CopyStep, Flight } from "../plan/program.ts";
+import type { CopyStep } from "../plan/program.ts";
 import { spaceOf } from "../plan/space.ts";
 import type { PlannedProgram } from "./assembler.ts";
 
@@ -12,7 +20,6 @@ import type { PlannedProgram } from "./assembler.ts";
 export function placedProgram(planned: PlannedProgram, planMs: number, base: number): PlacedProgram {
   const { graph, plan, lowered, controls } = planned;
   const places = new Places(plan, base);
-  const slots = new Slots();
   const bound = plan.program.steps.flatMap(
     (step, i): { readonly step: PlacedStep; readonly node: typeof step.node }[] => {
       const { node, copy, exchange, queue = 0 } = step;
@@ -20,17 +27,16 @@ export function placedProgram(planned: PlannedProgram, planMs: number, base: num
       const unit = controls.get(node);
       const kernel = lowered.get(node);
       if (copy) return [{ node, step: places.transfer(copy, queue) }];
-      if (exchange?.kind === "test") return [{ node, step: { kernel: null, exchange: "test" } }];
-      if (exchange?.kind === "wait") return [{ node, step: slots.wait(exchange.flight) }];
       if (unit) {
         const script = unit.statements((value) => int(places.value(value)), scratch.map(int));
         return [{ node, step: { kernel: null, script } }];
       }
-      if (!kernel) return [];
-      let next = 0;
-      const addresses = kernel.values.map((value) => (value ? places.value(value) : at(scratch, next++)));
-      const bare = { kernel: kernel.kernel, addresses };
-      return [{ node, step: exchange ? slots.start(exchange.flight, bare) : bare }];
+      const bare = kernel && placedKernel(kernel, (value) => places.value(value), scratch);
+      if (exchange) {
+        const script = exchangeStatements(exchange, bare ? [callStatement(bare)] : []);
+        return [{ node, step: { kernel: null, script } }];
+      }
+      return bare ? [{ node, step: bare }] : [];
     },
   );
   const copies = plan.copies.map(
@@ -49,23 +55,14 @@ export function placedProgram(planned: PlannedProgram, planMs: number, base: num
   };
 }
 
-/** The numbers of collectives in flight: the lowest that no other one has at the time. */
-class Slots {
-  readonly #flights: (Flight | null)[] = [];
-
-  start(flight: Flight, start: PlacedKernel): PlacedStep {
-    const free = this.#flights.indexOf(null);
-    const slot = free < 0 ? this.#flights.length : free;
-    this.#flights[slot] = flight;
-    return { kernel: null, exchange: "start", slot, start };
-  }
-
-  wait(flight: Flight): PlacedStep {
-    const slot = this.#flights.indexOf(flight);
-    invariant(slot >= 0, () => "waits for a collective that was not started");
-    this.#flights[slot] = null;
-    return { kernel: null, exchange: "wait", slot };
-  }
+/** Operands in their order; workspaces are the others. */
+function placedKernel(
+  { kernel, values }: Lowered,
+  place: (value: Value) => number,
+  scratch: readonly number[],
+): PlacedKernel {
+  let next = 0;
+  return { kernel, addresses: values.map((value) => (value ? place(value) : at(scratch, next++))) };
 }
 
 class Places {

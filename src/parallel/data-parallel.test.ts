@@ -137,6 +137,22 @@ describe("data parallel", () => {
     expect(() => dataParallel(lossOf, sgd({ lr: 1 }), { ...options, zero: 4 as never })).toThrow("give 0, 1, 2 or 3");
   });
 
+  it("refuses losses that no communicator adds up, parameters in parts along the batch's axis, and no axis at all", () => {
+    const w = tensor([1, 2]);
+    const trained = (loss: (p: Tensor, x: Tensor) => Tensor, more: object = {}) => {
+      const train = dataParallel(loss, sgd({ lr: 0.1 }), { mesh: mesh({ data: 1 }), over: "data", ...more });
+      return () => train.step(train.init(w), tensor([[1, 2]]));
+    };
+    const lossOf = (p: Tensor, x: Tensor): Tensor => x.mul(p).mean();
+    expect(trained((p, x) => lossOf(p, x).cast("f16"))).toThrow(
+      "dataParallel: the loss is f16[], and devices add up losses of f32 and f64",
+    );
+    expect(trained(lossOf, { params: "data" })).toThrow("params differ along data: f32[2]{data}, and over is data");
+    expect(() => trained(lossOf, { over: [] })).toThrow(
+      /over names no axis along which devices have parts of the batch\s[\s\S]*help: .*mesh\(\{ data: 1/,
+    );
+  });
+
   it("refuses by name what is no state", () => {
     const lossOf = (w: Tensor, x: Tensor): Tensor => x.matmul(w).sum();
     const train = dataParallel(lossOf, sgd({ lr: 1 }), { mesh: mesh({ data: 1 }), over: "data" });

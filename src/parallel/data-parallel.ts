@@ -15,12 +15,14 @@ import { valueAndGrad } from "../api/grad.ts";
 import { fullOf } from "../api/operands.ts";
 import { reshape } from "../api/shape.ts";
 import { at } from "../base/invariant.ts";
+import { typeText } from "../ir/type.ts";
 import type { Optimizer, OptimizerState } from "../optim/optimizer.ts";
 import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
-import type { Tensor } from "../trace/tensor.ts";
+import { type Tensor, tensorTypeOf } from "../trace/tensor.ts";
 import { flatten, type Tree, unflatten } from "../trace/tree.ts";
 import { isEmpty, rowsTogether, sameTogether, shapeOf } from "./buckets.ts";
 import { allGather, allReduce, reduceScatter, vary } from "./collectives.ts";
+import { requireSummable } from "./loss-type.ts";
 import { axesOf, type Mesh, type Over, type Spec, withAxes } from "./mesh.ts";
 import { shard } from "./shard.ts";
 import { devicesAlong, fromParts, ownPart, partsOf } from "./shards.ts";
@@ -86,6 +88,7 @@ export interface DataParallel<P extends Tree, B extends readonly Tree[]> {
 
 interface Settings {
   readonly over: Over;
+  readonly axes: readonly string[];
   readonly zero: number;
   readonly microbatches: number;
   readonly bucketBytes: number;
@@ -106,8 +109,12 @@ function settingsOf(optimizer: Optimizer, options: DataParallelOptions): Setting
       "take sgd, adam, adamw, rmsprop, adagrad or lion without clip, or zero: 0",
     );
   }
-  axesOf("dataParallel", over, mesh);
-  return { over, zero, microbatches, bucketBytes: options.bucketBytes ?? (zero === 3 ? 2 ** 12 : 2 ** 22) };
+  const axes = axesOf("dataParallel", over, mesh);
+  if (axes.length === 0) {
+    const help = 'give the mesh an axis of one device: mesh({ data: 1, … }), over: "data"';
+    fail("InvalidArgument", "dataParallel: over names no axis along which devices have parts of the batch", help);
+  }
+  return { over, axes, zero, microbatches, bucketBytes: options.bucketBytes ?? (zero === 3 ? 2 ** 12 : 2 ** 22) };
 }
 
 /** A tree of what a function makes of all leaves of another. */
@@ -263,6 +270,21 @@ function requireWhole({ zero = 0, microbatches = 1 }: DataParallelOptions): void
     fail("InvalidArgument", `dataParallel: ${microbatches} microbatches of a pipeline`, "give them to pipeline alone");
 }
 
+/** Fails where parameters differ along the axes of the batch: those are cut along them by `zero`, in parts of their own. */
+function requireEqual<P extends Tree>(params: P, over: readonly string[]): P {
+  for (const type of flatten(params, "params").leaves.map(tensorTypeOf)) {
+    const axis = type.varies?.over.find((name) => over.includes(name));
+    if (axis === undefined) continue;
+    const summary = `dataParallel: params differ along ${axis}: ${typeText(type)}, and over is ${over.join(", ")}`;
+    fail(
+      "VarianceMismatch",
+      summary,
+      "name another axis in params; zero: 3 cuts parameters along the axis of the batch",
+    );
+  }
+  return params;
+}
+
 /** The names of a state's slots; fails where it is none. */
 function slotsIn(name: string, state: object, members: readonly string[]): readonly string[] {
   const given = state as { readonly slots?: unknown } | null | undefined;
@@ -319,6 +341,7 @@ class Training<P extends Tree, B extends readonly Tree[]> {
   init(params: P): ParallelState<P> {
     const { zero } = this.#settings;
     const init = (all: P): ParallelState<P> => {
+      requireEqual(all, this.#settings.axes);
       const kept = zero === 0 ? all : rebuilt(all, this.#exchange.own);
       const { slots, step } = this.#optimizer.init(kept);
       if (zero < 3) return { params: all, slots, step, shapes: [] };
@@ -369,6 +392,7 @@ class Training<P extends Tree, B extends readonly Tree[]> {
       // gradients are the device's own: they are added up below, together
       const local = zero === 3 ? params : rebuilt(params, (leaves) => leaves.map((x) => vary(x, { over })));
       const [sum, grads] = this.#sums(local, shapes, rows);
+      requireSummable("dataParallel", sum);
       const share = 1 / (devicesAlong(over) * microbatches);
       const next = this.#updated(own, this.#mean(grads, share));
       return { state: next, loss: mul(allReduce(vary(sum, { over }), { over }), share) };
@@ -410,6 +434,7 @@ class Training<P extends Tree, B extends readonly Tree[]> {
   resume(state: OptimizerState<P>): ParallelState<P> {
     const { zero } = this.#settings;
     const resume = ({ params, slots, step }: OptimizerState<P>): ParallelState<P> => {
+      requireEqual(params, this.#settings.axes);
       const own = (tree: P): P => rebuilt(tree, this.#exchange.own);
       const kept = zero === 3 ? own(params) : params;
       const shapes = zero === 3 ? emptyLike(params) : ([] as const);

@@ -4,6 +4,7 @@
  */
 import type { Phase, Value } from "../ir/graph.ts";
 import { identityOp, nodeOf, WAIT } from "./copy-step.ts";
+import type { Plan } from "./problem.ts";
 import type { Flight, PlanStep } from "./program.ts";
 
 /** The queue of collectives: one after the other. */
@@ -18,6 +19,10 @@ export function isBlockingExchange({ node, exchange, bodies }: PlanStep): boolea
   const what = node.op.facts?.collective?.what;
   return what !== undefined && what !== "mark" && what !== "device_index";
 }
+
+/** Whether a plan exchanges anything with other devices, in loops and branches too, that is done when its step is. */
+export const hasBlockingExchanges = ({ program }: Plan): boolean =>
+  program.steps.some((step) => isBlockingExchange(step) || step.bodies?.some(hasBlockingExchanges));
 
 export const flightOf = ({ node, reads, writes }: PlanStep): Flight => ({ node, reads, writes });
 

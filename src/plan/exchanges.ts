@@ -30,6 +30,12 @@ function reportOf({ steps }: Program, step: PlanStep, start: Step): ExchangeRepo
   };
 }
 
+/** Those inside of loops and branches, each once, however often it runs. */
+export const exchangesInBodies = ({ steps }: Program): readonly ExchangeReport[] =>
+  steps
+    .flatMap(({ bodies = [] }) => bodies)
+    .flatMap(({ program }) => [...exchangesOf(program), ...exchangesInBodies(program)]);
+
 /** In the order of their starts; those inside of loops and branches are in the plans of these. */
 export const exchangesOf = (program: Program): readonly ExchangeReport[] =>
   program.steps.flatMap((step, i) =>

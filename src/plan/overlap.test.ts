@@ -84,6 +84,44 @@ describe("collectives in flight", () => {
     `);
   });
 
+  /** Layers whose parameters are gathered in front of each. */
+  function gathering(): Program {
+    const b = new ProgramBuilder();
+    let x = b.param("x", [WIDTH]);
+    for (let i = 0; i < LAYERS; i++) {
+      const whole = b.call("all_reduce", [b.param(`p${i}`, [WIDTH])], { name: `w${i}` });
+      const h = b.call("product", [x, whole], { name: `h${i}` });
+      x = b.call("layer", [h], { name: `x${i}` });
+    }
+    return b.finish("forward", [x]);
+  }
+
+  it("start before their place by as much as they take, where what they read is there", () => {
+    const options = { times: timesOf(2), limitBytes: Number.POSITIVE_INFINITY, apart: new Set<never>() };
+    const early = overlapExchanges(gathering(), { ...options, early: true }) as Program;
+    checkProgram(early);
+    const started = (i: number): number => placeOf(early, `start w${i}`);
+    // while the two steps of the layer before run, and no sooner
+    for (let i = 1; i < LAYERS; i++) {
+      expect(started(i)).toBeLessThan(placeOf(early, `h${i - 1}`));
+      expect(placeOf(early, `wait w${i}`)).toBeGreaterThan(placeOf(early, `x${i - 1}`));
+      if (i > 1) expect(started(i)).toBeGreaterThan(placeOf(early, `h${i - 2}`));
+    }
+  });
+
+  it("are not waited for before a step needs them, though they may be done", () => {
+    const b = new ProgramBuilder();
+    const x = b.param("x", [WIDTH]);
+    const sent = b.call("all_reduce", [x], { name: "sent" });
+    let y = b.call("first", [x], { name: "y0" });
+    for (let i = 1; i < 5; i++) y = b.call("next", [y], { name: `y${i}` });
+    const end = b.call("last", [y, sent], { name: "end" });
+    const program = overlapped(b.finish("late", [end]), 1.5);
+    expect(texts(program).filter((text) => text !== "test")).toEqual(
+      ["start sent", "y0", "y1", "y2", "y3", "y4", "wait sent", "end"], // biome-ignore format: one line
+    );
+  });
+
   it("end at once where nothing else is left, or nothing takes time on the network", () => {
     const program = overlapped(dataParallel(), 1e3);
     // nothing is computed twice or lost
@@ -151,9 +189,10 @@ describe("collectives in flight", () => {
         randomProgram,
         fc.constantFrom(0.5, 3, 50),
         fc.constantFrom(0, 500, 1e9),
-        (program, ms, limitBytes) => {
+        fc.boolean(),
+        (...[program, ms, limitBytes, early]) => {
           const some = withExchanges(program);
-          const flying = overlapExchanges(some, { times: timesOf(ms), limitBytes, apart: new Set() });
+          const flying = overlapExchanges(some, { times: timesOf(ms), limitBytes, apart: new Set(), early });
           if (!flying) return;
           checkProgram(flying);
           const kept = [...flying.steps].filter((step) => !step.exchange).length;

@@ -1,10 +1,13 @@
 /**
  * @file Lets collectives go on beside other steps: a simulation of the program with its predicted times. A collective starts where it
- * was; what needs its result is put off while there are other steps to run, and runs as soon as the exchange is done:
+ * was; what needs its result is put off while there are other steps to run, and runs as soon as the exchange is done. Nothing waits before:
  *
  *     given     │ B3 │ R3 │ U3 │ B2 │ R2 │ U2 │ B1 │ R1 │ U1 │          B: backward, R: reduce a gradient, U: update
  *     steps     │ B3 │ start R3 │ B2 │ wait R3 │ U3 │ start R2 │ B1 │ wait R2 │ U2 │ …
  *     network        └──── R3 ─────┘            └──── R2 ───┘
+ *
+ * With `early`, a collective whose operands are there starts before its place, by as many steps as it takes time: the parameters that a
+ * layer will read are gathered while the layer before it runs.
  *
  * At most two are in flight: exchanges on one link take the time of all, and what is in flight takes memory. Where a step would be
  * above the limit of bytes, or nothing is left to run, the oldest is waited for. Nothing but what depends on one changes its place. The
@@ -15,6 +18,7 @@
  *
  * Bytes are those of values and workspace, an operand written over at its last use counted once; the placement has the last word.
  */
+import { at } from "../base/invariant.ts";
 import type { Value } from "../ir/graph.ts";
 import { flightOf, isBlockingExchange, startExchange, testExchanges, waitExchange } from "./exchange-step.ts";
 import { type Storage, type Storages, storagesOf } from "./liveness.ts";
@@ -41,16 +45,35 @@ export interface OverlapOptions {
   readonly limitBytes: number;
   /** Collectives that are not written over what they read, although they could be: the planner had another use for it. */
   readonly apart: ReadonlySet<PlanStep["node"]>;
+  /** Collectives may start before their place. */
+  readonly early?: boolean;
 }
 
 /** The program with its collectives in flight while other steps run; null where there are none. */
 export function overlapExchanges(program: Program, options: OverlapOptions): Program | null {
   if (program.spaceOf || !program.steps.some((step) => isWorthFlying(step, options.times))) return null;
-  return { ...program, steps: new Overlap(program, options).run() };
+  const given = options.early ? { ...program, steps: startedEarly(program.steps, options.times) } : program;
+  return { ...program, steps: new Overlap(given, options).run() };
 }
 
 const isWorthFlying = (step: PlanStep, { networkMs }: OverlapTimes): boolean =>
   isBlockingExchange(step) && networkMs(step) >= LEAST_MS;
+
+/** Each collective behind what writes its operands, or where the steps up to its place take as long as it does. */
+function startedEarly(steps: readonly PlanStep[], times: OverlapTimes): readonly PlanStep[] {
+  const made: PlanStep[] = [];
+  for (const step of steps) {
+    let place = made.length;
+    const least = isWorthFlying(step, times) ? times.networkMs(step) : 0;
+    for (let ms = 0; ms < least && place > 0; place--) {
+      const before = at(made, place - 1);
+      if (before.writes.some((value) => step.reads.includes(value))) break;
+      ms += times.stepMs(before);
+    }
+    made.splice(place, 0, step);
+  }
+  return made;
+}
 
 interface Flying {
   readonly flight: Flight;
@@ -92,8 +115,10 @@ class Overlap {
   run(): readonly PlanStep[] {
     for (const step of this.#program.steps) {
       this.#land();
-      if (step.reads.some((value) => this.#pending.has(value))) this.#defer(step);
-      else this.#take(step);
+      if (step.reads.some((value) => this.#pending.has(value))) {
+        this.#defer(step);
+        this.#land();
+      } else this.#take(step);
     }
     while (this.#flying.length > 0) this.#wait();
     return this.#steps;
@@ -115,9 +140,9 @@ class Overlap {
     for (const value of step.writes) this.#pending.add(value);
   }
 
-  /** Waits for what is done by now. */
+  /** Waits for what is done by now, where a step is put off for it: times are predicted, and others may come later. */
   #land(): void {
-    while (this.#flying[0] && this.#flying[0].done <= this.#now) this.#wait();
+    while (this.#deferred.length > 0 && this.#flying[0] && this.#flying[0].done <= this.#now) this.#wait();
   }
 
   /** Runs a step whose operands are there; room is made for it by waiting. */

@@ -2,10 +2,10 @@
  * @file The numbers of a plan. A peak says little without its bound (no placement is lower), the persistent bytes, and
  * the size without any reuse, so a report always has all of them.
  */
-import { grouped } from "../base/errors.ts";
+import { counted, grouped } from "../base/errors.ts";
 import { byteLength } from "../ir/type.ts";
 import { liveBytes } from "./bound.ts";
-import { type ExchangeReport, exchangesOf } from "./exchanges.ts";
+import { type ExchangeReport, exchangesInBodies, exchangesOf } from "./exchanges.ts";
 import { type LiveBuffer, liveAt, liveName, whyText } from "./live.ts";
 import { nameValues } from "./names.ts";
 import { alignUp, BUFFER_KINDS, type BufferKind, layoutIn, type Plan, problemIn, type Step } from "./problem.ts";
@@ -74,6 +74,8 @@ export interface PlanReport {
   readonly strips: readonly StripReport[];
   /** Collectives, in the order of their starts. */
   readonly exchanges: readonly ExchangeReport[];
+  /** Those inside of loops and branches; their steps are those of a body. */
+  readonly exchangesInBodies: readonly ExchangeReport[];
 }
 
 const persistentBytesIn = ({ problem }: Plan, space: number): number =>
@@ -149,6 +151,7 @@ export function reportPlan(plan: Plan): PlanReport {
     spaces: spaceReports(plan),
     strips: stripReports(plan),
     exchanges: exchangesOf(program),
+    exchangesInBodies: exchangesInBodies(program),
   };
 }
 
@@ -193,7 +196,8 @@ export function reportText(plan: Plan, mostLive = 8): string {
     ...indented(2, spacesTable(r.spaces)),
     ...indented(2, table([["kind", "buffers", "bytes", "at peak"], ...kindRows], ["left", "right", "right", "right"])),
     ...stripLines(r.strips),
-    ...exchangeLines(r.exchanges),
+    ...exchangeLines(r.exchanges, ""),
+    ...exchangeLines(r.exchangesInBodies, " in loops and branches"),
     `  tightest at step ${step}, ${text}${where ? ` (${where})` : ""}:`,
     ...indented(4, table(liveRows, ["left", "left", "right", "left"])),
     ...more,
@@ -202,12 +206,12 @@ export function reportText(plan: Plan, mostLive = 8): string {
 }
 
 /** What is exchanged with other devices; empty if nothing is. */
-function exchangeLines(exchanges: readonly ExchangeReport[]): readonly string[] {
+function exchangeLines(exchanges: readonly ExchangeReport[], where: string): readonly string[] {
   if (exchanges.length === 0) return [];
   const bytes = exchanges.reduce((sum, one) => sum + one.bytes, 0);
   const flying = exchanges.filter(({ wait }) => wait !== null).length;
-  const count = `${grouped(exchanges.length)} ${exchanges.length === 1 ? "collective" : "collectives"}`;
-  return [`  exchanges: ${count} of ${grouped(bytes)} bytes, ${grouped(flying)} in flight beside other steps`];
+  const count = counted(exchanges.length, "collective");
+  return [`  exchanges${where}: ${count} of ${grouped(bytes)} bytes, ${grouped(flying)} in flight beside other steps`];
 }
 
 /** What runs in strips, and why; empty if nothing does. */

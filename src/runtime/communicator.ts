@@ -102,6 +102,6 @@ export function requireSame(name: string, mesh: Pick<DeviceGroup, "mesh">, diges
   const sides = [...ranksOf].map(([digest, ranks]) => `${digest.slice(0, 12)} on rank ${ranks.join(", ")}`);
   const summary = `${name}: the devices of the mesh ${meshText(mesh)} do not have the same program and plan: ${sides.join("; ")}`;
   const help =
-    "every device has to compile the same functions in the same order, with the same options, budgets, rates and processor features";
+    "every device has to compile the same functions in the same order, with equal shapes, options, budgets, rates and processor features";
   throw new TidemarkError("TargetUnsupported", summary, { help });
 }

@@ -1,6 +1,6 @@
 /**
  * @file `npm run test:hosts`: two network namespaces of this machine as two hosts, each with its own name and address, tcp between them.
- * One process trains on each; the parameters have the bits of two processes of one host. Needs root, ip and unshare; skipped, with a
+ * One process trains on each; the parameters have the bits of two processes of one host, and those of a pipeline the bits of one process. Needs root, ip and unshare; skipped, with a
  * word, where these are missing. Not part of `npm test`.
  *
  *   host A, 10.231.7.1 ── veth ── host B, 10.231.7.2
@@ -94,7 +94,7 @@ function found(command, args, env = {}) {
 }
 
 const common = ["--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"];
-const program = [process.execPath, BUNDLE, "trained"];
+const program = (part) => [process.execPath, BUNDLE, part];
 
 try {
   removeHosts();
@@ -103,11 +103,19 @@ try {
   const mca = ["plm_rsh_agent", agent, ...network];
   const options = mca.flatMap((word, i) => (i % 2 === 0 ? ["--mca", word] : [word]));
   const hosts = ["--host", `${SUBNET}.1:1,${SUBNET}.2:1`, "-n", "2"];
-  const two = found("ip", onHost(A, "mpirun", ...common, ...options, ...hosts, ...program));
-  const one = found("mpirun", [...common, "-n", "2", ...program]);
+  const onTwo = (part) => found("ip", onHost(A, "mpirun", ...common, ...options, ...hosts, ...program(part)));
+  const two = onTwo("trained");
+  const one = found("mpirun", [...common, "-n", "2", ...program("trained")]);
   if (two.hash !== one.hash) throw new Error(`two hosts: ${two.hash}, one host: ${one.hash}`);
   if (two.hosts !== 2 || one.hosts !== 1) throw new Error(`${two.hosts} hosts, and ${one.hosts}`);
   if (two.inFlight === 0) throw new Error("no collective was in flight");
+  const { alone, piped, hosts: count } = onTwo("onePipeline");
+  const bits = ({ losses, stages, shared }) => JSON.stringify({ losses, stages, shared });
+  if (bits(piped) !== bits(alone)) throw new Error(`a pipeline: ${bits(piped)}, one process: ${bits(alone)}`);
+  if (count !== 2 || piped.inFlight === 0) throw new Error(`a pipeline on ${count} hosts, ${piped.inFlight} in flight`);
+  console.log(
+    `a pipeline on two hosts has the bits of one process: ${piped.shared.slice(0, 16)}, ${piped.inFlight} in flight`,
+  );
   console.log(`two hosts have the bits of one: ${two.hash.slice(0, 16)}, losses ${two.losses.join(", ")}`);
 } finally {
   removeHosts();

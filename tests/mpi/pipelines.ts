@@ -1,18 +1,22 @@
 /** @file Training steps whose stages are on different devices, with each schedule; and the same model on one process. */
 import { compile, random, type Tensor } from "../../src/api/index.ts";
+import { NATIVE_RATES } from "../../src/codegen/native/description.ts";
 import { mpi } from "../../src/node/mpi/public.ts";
 import { adam } from "../../src/optim/index.ts";
 import { dataParallel, mesh, pipeline } from "../../src/parallel/index.ts";
 import { SCHEDULES } from "../../src/parallel/pipeline/schedule.ts";
+import { reportPlan } from "../../src/plan/report.ts";
 import { flatten } from "../../src/trace/tree.ts";
 import { hashOf, onAllRanks, short } from "./training.ts";
 
 const WIDTH = 64;
 const ROWS = 128;
-const STAGES = 4;
+const STAGES = 8;
 const MICROBATCHES = 8;
 const STEPS = 2;
 const NATIVE = { target: "native" } as const;
+/** On a network on which even small messages are worth a start and a wait. */
+const SLOW_NETWORK = { ...NATIVE_RATES, networkRate: 1e7 };
 
 interface Shared {
   readonly table: Tensor;
@@ -43,6 +47,8 @@ interface Found {
   readonly stages: readonly string[];
   readonly shared: string;
   readonly arenaBytes: number;
+  /** Collectives in loops that are in flight beside other steps. */
+  readonly inFlight: number;
 }
 
 interface Layout {
@@ -67,10 +73,15 @@ function piped({ data, devices, schedule }: Layout, zero: 0 | 1 | 2 = 0): Found 
   const mine = Array.from({ length: chunks }, (_, c) => (isChunked ? c * devices + device : device * chunks + c));
   const stages = isChunked ? mine.map((i) => [ownOf(i)]) : [mine.map(ownOf)];
   let state = compile(train.init, { ...NATIVE, name: "init" })({ shared: shared(), stages });
-  const step = compile(train.step, { ...NATIVE, donate: [0], name: `pipeline_${schedule.replace("-", "_")}` });
+  const step = compile(train.step, {
+    ...NATIVE,
+    costs: SLOW_NETWORK,
+    donate: [0],
+    name: `pipeline_${schedule.replace("-", "_")}`,
+  });
   const rows = ROWS / data;
   const own = batch().slice([[row * rows, (row + 1) * rows]]);
-  const { arenaBytes } = step.program(state, own);
+  const { arenaBytes, plan } = step.program(state, own);
   const losses: number[] = [];
   for (let i = 0; i < STEPS; i++) {
     const done = step(state, own);
@@ -84,7 +95,13 @@ function piped({ data, devices, schedule }: Layout, zero: 0 | 1 | 2 = 0): Found 
     const [c, at] = isChunked ? [Math.floor(i / devices), i % devices] : [i % chunks, Math.floor(i / chunks)];
     return String(all[c]?.[at]);
   });
-  return { losses, stages: byStage, shared: hashOf(flatten(params.shared, "shared").leaves), arenaBytes };
+  return {
+    losses,
+    stages: byStage,
+    shared: hashOf(flatten(params.shared, "shared").leaves),
+    arenaBytes,
+    inFlight: reportPlan(plan).exchangesInBodies.filter(({ wait }) => wait !== null).length,
+  };
 }
 
 /** The same on one process, a microbatch after the other. */
@@ -108,17 +125,21 @@ function alone(): Found {
   }
   const { params } = state;
   const hashes = params.stages.map(({ up, down }) => String(short(hashOf([up, down]))));
-  return { losses, stages: hashes, shared: hashOf(flatten(params.shared, "shared").leaves), arenaBytes };
+  return { losses, stages: hashes, shared: hashOf(flatten(params.shared, "shared").leaves), arenaBytes, inFlight: 0 };
 }
 
-/** All schedules, and as many rows of data as there are devices for, against one process. */
+/** A pipeline of all devices, and the same on one process. */
+export const onePipeline = () => ({
+  alone: alone(),
+  piped: piped({ data: 1, devices: mpi().size, schedule: "1f1b" }),
+});
+
+/** All schedules on all devices, and two of them on half as many with two rows of data, against one process. */
 export function pipelines() {
   const { size } = mpi();
-  const found = SCHEDULES.map((schedule) => {
-    // with a device for each stage there are no pieces
-    const layout = schedule === "interleaved" ? { data: size / 2, devices: 2 } : { data: 1, devices: size };
-    return { ...layout, schedule, ...piped({ ...layout, schedule }) };
-  });
-  const layout = { data: size / 2, devices: 2, schedule: "1f1b" } as const;
-  return { alone: alone(), found: [...found, { ...layout, ...piped(layout, 2) }] };
+  const of = (layout: Layout, zero: 0 | 2 = 0) => ({ ...layout, ...piped(layout, zero) });
+  const found = SCHEDULES.map((schedule) => of({ data: 1, devices: size, schedule }));
+  const rows = { data: 2, devices: size / 2 };
+  const other = [of({ ...rows, schedule: "gpipe" }), of({ ...rows, schedule: "1f1b" }, 2)];
+  return { alone: alone(), found: [...found, ...other] };
 }

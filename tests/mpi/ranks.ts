@@ -13,7 +13,7 @@ import { collectives } from "./collectives.ts";
 import { experts } from "./experts.ts";
 import { failures } from "./failures.ts";
 import { nccl, ncclFailures } from "./nccl.ts";
-import { pipelines } from "./pipelines.ts";
+import { onePipeline, pipelines } from "./pipelines.ts";
 import { hostCount, trained, training, zero } from "./training.ts";
 
 installPart("host", nodeHost);
@@ -37,6 +37,7 @@ const PARTS: Readonly<Record<string, () => unknown>> = {
   training,
   zero,
   pipelines,
+  onePipeline: () => ({ ...onePipeline(), hosts: hostCount() }),
   trained: () => ({ ...trained(mpi().size, 3), hosts: hostCount() }),
   bench,
   nccl,

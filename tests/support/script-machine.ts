@@ -9,6 +9,9 @@ import type { Kernel } from "../../src/kernel/loops.ts";
 export interface MachineEvents {
   onCopy?(to: number, from: number, bytes: number): void;
   onKernel?(kernel: Kernel, addresses: readonly number[]): void;
+  /** Halves of collectives in flight; without them a start is its kernel. */
+  onStart?(kernel: Kernel, addresses: readonly number[], flight: object): void;
+  onWait?(flight: object): void;
   load?(at: number, bytes: 1 | 4): number;
   store?(at: number, value: number): void;
 }
@@ -58,10 +61,11 @@ export class ScriptMachine {
       else if (s.kind === "while") while (this.value(s.test) !== 0) this.run(s.body);
       else if (s.kind === "store") this.#store(this.value(s.at), this.value(s.value));
       else if (s.kind === "copy") this.#events.onCopy?.(this.value(s.to), this.value(s.from), s.bytes);
-      else {
+      else if (s.kind === "kernel" || s.kind === "start") {
         const addresses = s.addresses.map((address) => this.value(address));
-        this.#events.onKernel?.(s.kernel, addresses);
-      }
+        if (s.kind === "start" && this.#events.onStart) this.#events.onStart(s.kernel, addresses, s.flight);
+        else this.#events.onKernel?.(s.kernel, addresses);
+      } else if (s.kind === "wait") this.#events.onWait?.(s.flight);
     }
   }
 

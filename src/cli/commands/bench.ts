@@ -9,7 +9,7 @@ import { compile, type ProgramInfo } from "../../api/compile.ts";
 import type { Deviation } from "../../api/deviation.ts";
 import { currentHost } from "../../api/host.ts";
 import { formatBytes } from "../../base/bytes.ts";
-import { grouped, TidemarkError } from "../../base/errors.ts";
+import { counted, grouped, TidemarkError } from "../../base/errors.ts";
 import { memoryChart } from "../../plan/memory-chart.ts";
 import { table } from "../../plan/table.ts";
 import { planTrace } from "../../plan/trace-events.ts";
@@ -134,7 +134,7 @@ async function runSteps({ name, isAwaited, step, first, steps }: Steps, progress
     cpuMs.push((user + system) / 1000);
     state = next;
     // between steps: it is not measured
-    progress?.({ doing: `${name}: ${i + 1} of ${steps} steps`, share: (i + 1) / steps });
+    progress?.({ doing: `${name}: ${i + 1} of ${counted(steps, "step")}`, share: (i + 1) / steps });
   }
   if (isAwaited) for (const leaf of flatten(state, "state").leaves) await leaf.dataAsync();
   const warm = Math.min(MOST_WARM_UP, Math.floor(steps / 3));
@@ -190,7 +190,7 @@ async function train(program: AnyProgram, settings: PlanSettings, steps: number,
   io.progress?.({ doing: `${program.name}: planning and compiling`, blocks: true });
   const [first, batch] = [program.init(), program.batch()];
   const { arenaBytes, ...info } = figuresOfProgram(step.program(first, ...batch));
-  io.err(`${program.name}: compiled in ${info.compileMs.toFixed(0)} ms, running ${grouped(steps)} steps\n`);
+  io.err(`${program.name}: compiled in ${info.compileMs.toFixed(0)} ms, running ${counted(steps, "step")}\n`);
   const { name } = program;
   const isAwaited = settings.target === AWAITED_TARGET;
   const run = await runSteps({ name, isAwaited, step: (s) => step(s, ...batch), first, steps }, io.progress);
@@ -271,7 +271,11 @@ function benchText(f: BenchFigures, { code }: Target): string {
     ["code", formatBytes(f.moduleBytes), `of ${code}`],
     ["peak RSS", rss === null ? "unknown" : formatBytes(rss), outsideText(f)],
     ["rate", `${(f.totalFlops / f.stepMs.median / 1e6).toFixed(1)} GFLOP/s`, `${grouped(f.totalFlops)} flops a step`],
-    ["loss", `${f.losses.at(-1)?.toPrecision(6)}`, `after ${f.steps} steps, ${f.losses[0]?.toPrecision(6)} at first`],
+    [
+      "loss",
+      `${f.losses.at(-1)?.toPrecision(6)}`,
+      `after ${counted(f.steps, "step")}, ${f.losses[0]?.toPrecision(6)} at first`,
+    ],
     ...(f.mesh ? meshRows(f.mesh) : []),
     ["state", f.stateHash.slice(0, 16), "SHA-256 of the parameters, first digits"],
   ];

@@ -7,7 +7,7 @@ import { spawnSync } from "node:child_process";
 import { availableParallelism, totalmem } from "node:os";
 import { currentHost } from "../../api/host.ts";
 import { formatBytes } from "../../base/bytes.ts";
-import { TidemarkError } from "../../base/errors.ts";
+import { counted, TidemarkError } from "../../base/errors.ts";
 import { detectFeatures, type Features } from "../../codegen/wasm/features.ts";
 import { cacheFolder, NO_CACHE_FOLDER } from "../../node/cache-folder.ts";
 import { type NcclState, ncclState } from "../../node/cuda/nccl.ts";
@@ -141,7 +141,7 @@ function findingsText(f: MachineReport): string {
   const toolText = (tool: Tool | null): string => (tool ? `${tool.command}: ${tool.version}` : "none found");
   const rows = [
     ["node", `${f.node} on ${f.platform}`],
-    ["cpu", `${f.cpu}, ${f.threads} threads, ${formatBytes(f.memoryBytes)}${cachesText(f.caches)}`],
+    ["cpu", `${f.cpu}, ${counted(f.threads, "thread")}, ${formatBytes(f.memoryBytes)}${cachesText(f.caches)}`],
     ...f.targets.map((t) => [t.name, `${t.available ? "available" : "not available"}: ${t.note}`]),
     ["solver", `${f.solver.available ? "available" : "not available"}: ${f.solver.note}`],
     ["speed", speedText(f.speed)],

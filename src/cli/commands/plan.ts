@@ -1,6 +1,6 @@
 /** @file `tidemark plan`: what a program needs, where its values are, and whether it fits a budget. */
 import { formatBytes } from "../../base/bytes.ts";
-import { grouped } from "../../base/errors.ts";
+import { counted } from "../../base/errors.ts";
 import { printCsv } from "../../plan/csv.ts";
 import { explainText } from "../../plan/explain.ts";
 import { planJson } from "../../plan/json.ts";
@@ -44,7 +44,7 @@ function recomputationText(f: PlanFigures): string {
   if (f.recomputedNodes === 0) return `nothing is recomputed; ${smallest}`;
   const [arena, time] = [f.arenaBytes / f.storeAllArenaBytes, f.predictedMs / f.storeAllPredictedMs];
   const saved = `${arena.toFixed(3)} × the arena of storing everything at ${time.toFixed(3)} × its predicted time`;
-  return `${grouped(f.recomputedNodes)} kernels recompute something (${f.strategy}): ${saved}; ${smallest}`;
+  return `${counted(f.recomputedNodes, "kernel")} ${f.recomputedNodes === 1 ? "recomputes" : "recompute"} something (${f.strategy}): ${saved}; ${smallest}`;
 }
 
 function planText(plan: Plan, f: PlanFigures, io: Io): string {

@@ -1,6 +1,6 @@
 /** @file `tidemark remat`: plans recomputation for a graph in a file, within a number of bytes. */
 import { parseBytes } from "../../base/bytes.ts";
-import { grouped, TidemarkError } from "../../base/errors.ts";
+import { counted, grouped, TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
 import { findSolver } from "../../node/highs.ts";
 import { fitArena } from "../../plan/recompute/arena.ts";
@@ -80,7 +80,7 @@ function writeWords(io: Io, problem: RecomputeProblem, { answer, arenaBytes, bud
   const { sequence, peakBytes, cost, baseCost, boundCost, proven, feasible } = answer;
   const ratio = (n: number): string => (n / Math.max(baseCost, Number.MIN_VALUE)).toFixed(4);
   const repeated = sequence.length - problem.ops.length;
-  io.out(`${grouped(problem.ops.length)} operations, ${grouped(repeated)} repetitions, by ${answer.strategy}\n`);
+  io.out(`${counted(problem.ops.length, "operation")}, ${counted(repeated, "repetition")}, by ${answer.strategy}\n`);
   const arena = arenaBytes === undefined ? "" : ` live, an arena of ${grouped(arenaBytes)}`;
   io.out(`${grouped(peakBytes)} of ${grouped(budget)} bytes${arena}, ${ms.toFixed(0)} ms\n`);
   io.out(`cost ${ratio(cost)}, bound ${ratio(boundCost)}${proven && feasible ? ", optimal" : ""}\n`);

@@ -1,5 +1,5 @@
 /** @file `tidemark revolve`: how the adjoint of a loop runs backward with few snapshots, counted and drawn. */
-import { grouped } from "../../base/errors.ts";
+import { counted, grouped } from "../../base/errors.ts";
 import { invariant } from "../../base/invariant.ts";
 import type { Action, LevelSpec, ReversalSchedule } from "../../node/reverse/action.ts";
 import { type Checked, checkActions } from "../../node/reverse/check.ts";
@@ -32,7 +32,7 @@ function stepsOf(args: Arguments, costs: readonly number[] | undefined): number 
     throw usageError(`--steps ${grouped(steps)}`, `every step is followed; give at most ${grouped(MOST_STEPS)}`);
   }
   if (costs && costs.length !== steps) {
-    throw usageError(`${grouped(costs.length)} costs for ${grouped(steps)} steps`, "give one cost for each step");
+    throw usageError(`${counted(costs.length, "cost")} for ${counted(steps, "step")}`, "give one cost for each step");
   }
   return steps;
 }
@@ -100,10 +100,10 @@ function actionText(action: Action): string {
 function reportText(schedule: ReversalSchedule, checked: Checked): string {
   const { forwardSteps, recomputedSteps, peakSnapshots, peakTapes, actions, cost, reads, writes } = checked;
   const ratio = (forwardSteps / Math.max(1, schedule.steps)).toFixed(2);
-  const tapes = peakTapes > 0 ? `, ${grouped(peakTapes)} tapes` : "";
+  const tapes = peakTapes > 0 ? `, ${counted(peakTapes, "tape")}` : "";
   const lines = [
-    `${schedule.name}: ${grouped(schedule.steps)} steps, ${grouped(peakSnapshots)} snapshots${tapes} at most`,
-    `${grouped(forwardSteps)} evaluations, ${ratio} a step, ${grouped(recomputedSteps)} of them recomputed; ${grouped(actions)} actions`,
+    `${schedule.name}: ${counted(schedule.steps, "step")}, ${counted(peakSnapshots, "snapshot")}${tapes} at most`,
+    `${counted(forwardSteps, "evaluation")}, ${ratio} a step, ${grouped(recomputedSteps)} of them recomputed; ${counted(actions, "action")}`,
   ];
   if (schedule.levels.some(({ writeCost, readCost }) => writeCost + readCost > 0)) {
     const parts = schedule.levels.map(({ name }, k) => `${name} ${writes[k]} written, ${reads[k]} read`);

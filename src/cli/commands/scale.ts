@@ -1,6 +1,7 @@
 /** @file `tidemark scale`: what every device takes when a model is trained on many of them, and how it is best shared out. */
 import { basename } from "node:path";
 import { formatBytes } from "../../base/bytes.ts";
+import { counted } from "../../base/errors.ts";
 import type { DeviceMemory } from "../../fit/scale/device.ts";
 import { RECOMPUTES } from "../../fit/scale/kept.ts";
 import { devicesOf, LAYOUT, type Layout } from "../../fit/scale/layout.ts";
@@ -73,9 +74,9 @@ const meshText = (layout: Layout): string =>
   AXES.flatMap((axis) => (layout[axis] > 1 ? [`${axis}=${layout[axis]}`] : [])).join(",") || "one device";
 
 function howText({ zero, recompute, microbatch, microbatches, isSequence, chunks }: Layout): string {
-  const words = [`ZeRO ${zero}`, `recompute ${recompute}`, `${microbatches} microbatches of ${microbatch}`];
+  const words = [`ZeRO ${zero}`, `recompute ${recompute}`, `${counted(microbatches, "microbatch")} of ${microbatch}`];
   if (isSequence) words.push("sequence parallel");
-  if (chunks > 1) words.push(`${chunks} pieces a stage`);
+  if (chunks > 1) words.push(`${counted(chunks, "piece")} a stage`);
   return words.join(", ");
 }
 
@@ -85,7 +86,12 @@ function reportText(name: string, model: Transformer, all: readonly Found[], mor
   const { memory, layout, time } = best;
   const terms = Object.keys(memory[0]?.terms ?? {}) as (keyof (typeof memory)[number]["terms"])[];
   const rows = [
-    ["", ...memory.map(({ role }) => `${role.name}${role.name === "only" ? "" : " stage"}, ${role.layers} layers`)],
+    [
+      "",
+      ...memory.map(
+        ({ role }) => `${role.name}${role.name === "only" ? "" : " stage"}, ${counted(role.layers, "layer")}`,
+      ),
+    ],
     ...terms.map((term) => [term, ...memory.map((device) => formatBytes(device.terms[term]))]),
     ["peak", ...memory.map(({ bytes, peakAt }) => `${formatBytes(bytes)} at the ${peakAt}`)],
   ];
@@ -141,7 +147,7 @@ function pageData(name: string, model: Transformer, all: readonly Found[], memor
   const devices = memory.map((device): DeviceColumn => {
     const { role, bytes, peakAt } = device;
     const stages = role.name === "middle" ? layout.pipeline - 2 : 1;
-    const notes = [`${role.layers} layers`, `${ofStage * stages} devices`, `peak at the ${peakAt}`];
+    const notes = [counted(role.layers, "layer"), counted(ofStage * stages, "device"), `peak at the ${peakAt}`];
     return {
       name: role.name === "only" ? "each device" : `${role.name} stage`,
       notes,
@@ -159,7 +165,7 @@ function pageData(name: string, model: Transformer, all: readonly Found[], memor
     `${model.parameters.total.toLocaleString("en")} parameters, ${layout.tokens} tokens, ${formOf(best)}`,
     `a step: ${(best.time.totalMs / 1e3).toFixed(2)} s, by arithmetic`,
   ];
-  return { title: `${name} on ${devicesOf(layout)} devices`, lines, memoryBytes, devices, ways };
+  return { title: `${name} on ${counted(devicesOf(layout), "device")}`, lines, memoryBytes, devices, ways };
 }
 
 interface Shown {

@@ -19,7 +19,7 @@ import { varIndex } from "../../kernel/index-math.ts";
 import type { Kernel } from "../../kernel/loops.ts";
 import { bitcast, lt, ne, pick, xor } from "../../kernel/scalar-ops.ts";
 import { isTransfer, type PlacedStep, statementsOf } from "../placed.ts";
-import type { Statement } from "../script.ts";
+import { callOf, type Statement } from "../script.ts";
 
 /** What devices exchange. */
 export type CudaExchange = Pick<
@@ -107,7 +107,8 @@ function nestsIn(statements: readonly Statement[]): readonly CollectiveNest[] {
   return statements.flatMap((statement): readonly CollectiveNest[] => {
     if (statement.kind === "while") return nestsIn(statement.body);
     if (statement.kind === "if") return [...nestsIn(statement.then), ...nestsIn(statement.else)];
-    const nest = statement.kind === "kernel" ? collectiveOf(statement.kernel) : null;
+    const call = callOf(statement);
+    const nest = call && collectiveOf(call.kernel);
     return nest ? [nest] : [];
   });
 }

@@ -10,16 +10,9 @@
 import { at } from "../../base/invariant.ts";
 import { bytesOf } from "../../kernel/dtype.ts";
 import type { Kernel } from "../../kernel/loops.ts";
-import {
-  isExchange,
-  isTransfer,
-  type PlacedCopy,
-  type PlacedExchange,
-  type PlacedStep,
-  type PlacedTransfer,
-  statementsOf,
-} from "../placed.ts";
-import { int, type Statement } from "../script.ts";
+import { Flights } from "../flights.ts";
+import { isTransfer, type PlacedCopy, type PlacedStep, type PlacedTransfer, statementsOf } from "../placed.ts";
+import { callOf, int, type Statement } from "../script.ts";
 import { driveScript, readsData, type Action as ScriptAction } from "../script-run.ts";
 import type { CudaOptions } from "./description.ts";
 import { aroundOf, collectiveOf, type ExchangeCommand, endsOf, exchangeOf, type IndexCommand } from "./exchange.ts";
@@ -79,9 +72,9 @@ export function emitCudaProgram(
 ): CudaProgram {
   const library = new CudaLibrary(options);
   const moved = copies.map(({ from, to, bytes }): Statement => ({ kind: "copy", from: int(from), to: int(to), bytes }));
-  const parts: CudaPart[] = [];
+  const [rows, parts] = [new Rows(library), [] as CudaPart[]];
   for (const step of [...steps, { kernel: null, script: moved }]) {
-    const part = partOf(library, step);
+    const part = rows.partOf(step);
     const last = parts[parts.length - 1];
     if (!stepwise && part.kind === "row" && last?.kind === "row") {
       parts[parts.length - 1] = { kind: "row", commands: [...last.commands, ...part.commands] };
@@ -98,10 +91,9 @@ export function emitCudaProgram(
 /** The code of all kernels of a script, wherever their operands will be. */
 function addKernels(library: CudaLibrary, statements: readonly Statement[]): void {
   for (const statement of statements) {
-    if (statement.kind === "kernel") {
-      for (const kernel of launchedBy(statement.kernel)) {
-        for (const aligned of [true, false]) library.launches(kernel, aligned);
-      }
+    const call = callOf(statement);
+    for (const kernel of call ? launchedBy(call.kernel) : []) {
+      for (const aligned of [true, false]) library.launches(kernel, aligned);
     }
     if (statement.kind === "while") addKernels(library, statement.body);
     if (statement.kind === "if") addKernels(library, [...statement.then, ...statement.else]);
@@ -116,36 +108,46 @@ function launchedBy(kernel: Kernel): readonly Kernel[] {
   return around ? [around.before, around.after] : [];
 }
 
-/** A step as a row where it has one that is not too long. */
-function partOf(library: CudaLibrary, step: PlacedStep): CudaPart {
-  if (isTransfer(step)) return { kind: "row", commands: [{ kind: "transfer", step }] };
-  if (isExchange(step)) return { kind: "row", commands: flightOf(library, step) };
-  const script = statementsOf(step, "cuda");
-  const row = readsData(script) ? null : rowOf(library, script);
-  if (row) return row;
-  addKernels(library, script);
-  return { kind: "script", script };
-}
+/** The steps of a program as rows, where they have one that is not too long. */
+class Rows {
+  readonly #library: CudaLibrary;
+  /** Begun in one step and waited for in another, or both in each turn of a loop. */
+  readonly #flights = new Flights();
 
-/** What a script does in every run; null where that is too long. */
-function rowOf(library: CudaLibrary, script: readonly Statement[]): CudaPart | null {
-  const commands: Command[] = [];
-  const add = (command: Command): void => {
-    if (commands.length <= MOST_COMMANDS) commands.push(command);
-  };
-  const record = (action: Exclude<ScriptAction, { kind: "load" }>): void => {
-    if (action.kind === "kernel") commandsOf(library, action.kernel, action.addresses).forEach(add);
-    else add(action);
-  };
-  driveScript(script, record, () => 0);
-  return commands.length <= MOST_COMMANDS ? { kind: "row", commands } : null;
-}
+  constructor(library: CudaLibrary) {
+    this.#library = library;
+  }
 
-/** Part of a collective in flight; one that a stream carries out makes progress by itself. */
-function flightOf(library: CudaLibrary, step: PlacedExchange): readonly Command[] {
-  if (step.exchange === "test") return [];
-  if (step.exchange === "wait") return [{ kind: "landed", slot: step.slot }];
-  return commandsOf(library, step.start.kernel, step.start.addresses, step.slot);
+  partOf(step: PlacedStep): CudaPart {
+    if (isTransfer(step)) return { kind: "row", commands: [{ kind: "transfer", step }] };
+    const script = statementsOf(step, "cuda");
+    const row = readsData(script) ? null : this.#rowOf(script);
+    if (row) return row;
+    addKernels(this.#library, script);
+    return { kind: "script", script };
+  }
+
+  /** What a script does in every run; null where that is too long. */
+  #rowOf(script: readonly Statement[]): CudaPart | null {
+    const commands: Command[] = [];
+    const add = (command: Command): void => {
+      if (commands.length <= MOST_COMMANDS) commands.push(command);
+    };
+    driveScript(
+      script,
+      (action) => this.#commandsOf(action).forEach(add),
+      () => 0,
+    );
+    return commands.length <= MOST_COMMANDS ? { kind: "row", commands } : null;
+  }
+
+  /** A collective that a stream carries out makes progress by itself, so nothing tests it. */
+  #commandsOf(action: Exclude<ScriptAction, { kind: "load" }>): readonly Command[] {
+    if (action.kind === "wait") return [{ kind: "landed", slot: this.#flights.end(action.flight) }];
+    if (action.kind !== "kernel") return [action];
+    const { kernel, addresses, flight } = action;
+    return commandsOf(this.#library, kernel, addresses, flight ? this.#flights.begin(flight) : null);
+  }
 }
 
 function commandsOf(

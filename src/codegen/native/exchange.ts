@@ -16,7 +16,7 @@ import { type DeviceGroup, groupSize, groupText } from "../../kernel/device-grou
 import { bytesOf, DTYPES, type DType } from "../../kernel/dtype.ts";
 import type { Kernel, Nest } from "../../kernel/loops.ts";
 import { isTransfer, type PlacedProgram, statementsOf, stepPlaces } from "../placed.ts";
-import type { Statement } from "../script.ts";
+import { callOf, type Statement } from "../script.ts";
 import { MOST_PIECES, type Units } from "../units.ts";
 import { fileName } from "./names.ts";
 
@@ -98,7 +98,7 @@ static int take_first(Team *team, u32 call, int thread) {
  * Scalar operations between two calls of the library, roughly a millisecond of them. A product packs its shared side again for every
  * piece: its pieces are larger.
  */
-const TESTED_WORK = 5e7;
+export const TESTED_WORK = 5e7;
 const TESTED_PRODUCT = 4e8;
 
 /** Throws for more than MPI counts. */
@@ -126,7 +126,8 @@ const callsIn = (statements: readonly Statement[]): number =>
   statements.reduce((sum, statement) => {
     if (statement.kind === "while") return sum + callsIn(statement.body);
     if (statement.kind === "if") return sum + callsIn(statement.then) + callsIn(statement.else);
-    return statement.kind === "kernel" && isExchanged(statement.kernel) ? sum + 1 : sum;
+    const call = callOf(statement);
+    return call && isExchanged(call.kernel) ? sum + 1 : sum;
   }, 0);
 
 function isExchanged({ nests: [nest] }: Kernel): boolean {

@@ -10,7 +10,7 @@
  *
  * Programs with copies to a file have more (spill.ts), and so have those with collectives (exchange.ts).
  */
-import { isExchange, isTransfer, type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
+import { isTransfer, type PlacedCopy, type PlacedStep, statementsOf } from "../placed.ts";
 import { int, type Statement } from "../script.ts";
 import { CCode } from "./c-code.ts";
 import { Exchanges } from "./exchange.ts";
@@ -73,7 +73,6 @@ export function emitNativeProgram(
     if (queues && parts.length === 0) script.call("spill_begin(team);");
     for (const step of own) {
       if (queues && isTransfer(step)) script.call(transferCall(step, queues));
-      else if (isExchange(step)) script.exchange(step);
       else script.add(statementsOf(step, "native"));
     }
     script.emit(statements);

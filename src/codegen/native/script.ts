@@ -5,13 +5,13 @@
  */
 import { at, invariant } from "../../base/invariant.ts";
 import type { CollectiveNest } from "../../kernel/collective.ts";
+import { Flights } from "../flights.ts";
 import { addressBytes } from "../operand-addresses.ts";
-import type { PlacedExchange } from "../placed.ts";
-import type { Int, IntOp, Local, Statement } from "../script.ts";
-import { int, plus } from "../script.ts";
+import type { ExchangeStatement, Int, IntOp, Local, Statement } from "../script.ts";
+import { plus } from "../script.ts";
 import { piecesOf, type Units } from "../units.ts";
 import type { CCode } from "./c-code.ts";
-import { aloneCall, type Exchanges, testedPieces } from "./exchange.ts";
+import { aloneCall, type Exchanges, TESTED_WORK, testedPieces } from "./exchange.ts";
 import type { CLibrary } from "./kernel.ts";
 import type { NativeEmitOptions } from "./options.ts";
 
@@ -43,7 +43,11 @@ export class NativeScript {
   #code: CCode;
   #locals = new Map<Local, string>();
   /** Collectives in flight. */
-  #flying = 0;
+  readonly #flights = new Flights();
+  /** Scalar operations since the last call of the library, roughly, those of loops as often as they run. */
+  #untested = 0;
+  /** How often the last start runs. */
+  #timesOfStart = 1;
   /** Small calls that one thread will run. */
   #small: string[] = [];
   /** How often the statements at hand run, roughly. */
@@ -79,21 +83,35 @@ export class NativeScript {
     this.#small.push(text);
   }
 
-  /** Halves of collectives in flight (exchange.ts): of the first thread alone, after all that comes before. */
-  exchange(step: PlacedExchange): void {
+  /** Parts of collectives in flight (exchange.ts): of the first thread alone, after all that comes before. */
+  #part(statement: ExchangeStatement): void {
     this.#flush();
-    if (step.exchange === "test") this.#code.line("if (thread == 0) mpi->test();");
-    else if (step.exchange === "wait") {
-      this.#flying -= 1;
-      this.#onFirst(`mpi->wait(${step.slot});`);
-    } else {
-      this.#flying += 1;
-      const { kernel, addresses } = step.start;
+    if (statement.kind === "test") this.#test();
+    else if (statement.kind === "wait") this.#onFirst(`mpi->wait(${this.#flights.end(statement.flight)});`);
+    else {
+      const { kernel, addresses, flight } = statement;
       const [nest] = kernel.nests;
       invariant(nest?.kind === "collective", () => "only collectives are in flight");
-      const operands = this.#operandsOf(nest, addresses.map(int));
-      this.#code.line(`if (thread == 0) ${this.#exchanges.call(nest, ...operands, step.slot)}`);
+      const slot = this.#flights.begin(flight);
+      this.#timesOfStart = this.#times;
+      this.#code.line(`if (thread == 0) ${this.#exchanges.call(nest, ...this.#operandsOf(nest, addresses), slot)}`);
+      this.#untested = 0;
     }
+  }
+
+  /** Lets what is in flight make progress. */
+  #test(): void {
+    this.#code.line("if (thread == 0) mpi->test();");
+    this.#untested = 0;
+  }
+
+  /** Small calls while something is in flight, in a loop perhaps, in which the plan has no tests for it. */
+  #testAfter(work: number): void {
+    if (this.#flights.count === 0) return;
+    this.#untested += work * (this.#times / this.#timesOfStart);
+    if (this.#untested < TESTED_WORK) return;
+    this.#flush();
+    this.#test();
   }
 
   /** A call of the first thread, which the others wait for. */
@@ -138,6 +156,11 @@ export class NativeScript {
     switch (statement.kind) {
       case "kernel":
         this.#kernel(statement);
+        return;
+      case "start":
+      case "wait":
+      case "test":
+        this.#part(statement);
         return;
       case "copy":
         this.#copy(statement);
@@ -194,11 +217,12 @@ export class NativeScript {
       });
       const { threads, shareFrom = WORTH_SHARING } = this.#options;
       const pieces = work >= shareFrom ? piecesOf(threads, units) : 1;
-      const isTested = this.#flying > 0;
-      const tested = isTested ? testedPieces(at(kernel.nests, i), work, units, this.#options.shareFrom) : 1;
+      const tested =
+        this.#flights.count > 0 ? testedPieces(at(kernel.nests, i), work, units, this.#options.shareFrom) : 1;
       const most = Math.max(pieces, tested);
       if (most > 1) this.#share(units, most, name, args);
       else this.#small.push(`${name}(${[0, units.count, "thread", ...args].join(", ")});`);
+      if (most === 1) this.#testAfter(work);
     }
   }
 
@@ -213,7 +237,8 @@ export class NativeScript {
 
   #share({ count, grain }: Units, pieces: number, name: string, args: readonly string[]): void {
     this.#flush();
-    const how = this.#flying > 0 ? "SHARE_TESTED" : "SHARE";
+    const how = this.#flights.count > 0 ? "SHARE_TESTED" : "SHARE";
+    this.#untested = 0;
     this.#code.line(`${how}(${[count, grain, pieces, name, ...args].join(", ")});`);
     this.#code.line("NEXT();");
   }

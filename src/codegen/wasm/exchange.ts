@@ -10,8 +10,9 @@
 import { at, invariant } from "../../base/invariant.ts";
 import type { CollectiveNest } from "../../kernel/collective.ts";
 import { groupSize } from "../../kernel/device-group.ts";
-import { isExchange, isKernel, isTransfer, type PlacedStep } from "../placed.ts";
-import type { Int, Statement } from "../script.ts";
+import type { Kernel } from "../../kernel/loops.ts";
+import { isKernel, isTransfer, type PlacedStep } from "../placed.ts";
+import { type Int, someKernel } from "../script.ts";
 import type { Code, ModuleBuilder } from "./encoder.ts";
 
 /** What the host does at a call: a nest without its operands. */
@@ -21,17 +22,12 @@ export interface Exchange
   readonly place: string;
 }
 
-const isCollective = (statement: Statement): boolean => {
-  if (statement.kind === "while") return statement.body.some(isCollective);
-  if (statement.kind === "if") return [...statement.then, ...statement.else].some(isCollective);
-  return statement.kind === "kernel" && statement.kernel.nests[0]?.kind === "collective";
-};
+const isCollective = ({ nests }: Kernel): boolean => nests[0]?.kind === "collective";
 
 /** Whether a step has collectives. */
 function connects(step: PlacedStep): boolean {
   if (isTransfer(step)) return false;
-  if (isExchange(step)) return step.exchange === "start";
-  return isKernel(step) ? step.kernel.nests[0]?.kind === "collective" : step.script.some(isCollective);
+  return isKernel(step) ? isCollective(step.kernel) : someKernel(step.script, isCollective);
 }
 
 /** The collectives of a program, by the numbers of their calls. */

@@ -93,6 +93,7 @@ export class ScriptEmitter {
   #statement(statement: Statement): void {
     const code = this.#code;
     switch (statement.kind) {
+      case "start":
       case "kernel": {
         const { kernel, addresses } = statement;
         const [first] = kernel.nests;

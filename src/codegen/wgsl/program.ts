@@ -33,6 +33,8 @@ export interface WebgpuProgram {
 /** What an action of a script is on the device. */
 export function commandsOf(library: WgslLibrary, action: Exclude<Action, { kind: "load" }>): readonly Command[] {
   if (action.kind === "store") return [action];
+  // collectives are done when they are begun
+  if (action.kind === "wait") return [];
   if (action.kind === "copy") return library.copy(action.to, action.from, action.bytes);
   return library.dispatches(action.kernel, action.addresses);
 }

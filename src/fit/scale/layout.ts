@@ -1,5 +1,5 @@
 /** @file How the devices of a mesh share a training step of a transformer, and which of them have different memory. */
-import { TidemarkError } from "../../base/errors.ts";
+import { counted, TidemarkError } from "../../base/errors.ts";
 import type { Recompute } from "./kept.ts";
 import type { RecipeName, ZeroStage } from "./states.ts";
 import type { Transformer } from "./transformer.ts";
@@ -88,7 +88,7 @@ export function requireLayout(model: Transformer, layout: Layout): void {
   if (isSequence) divides("tokens of a device", tokens / context, "tensor", tensor);
   if (pipeline * chunks > model.layers) {
     fail(
-      `${model.layers} layers for ${pipeline * chunks} pieces of a pipeline`,
+      `${counted(model.layers, "layer")} for ${counted(pipeline * chunks, "piece")} of a pipeline`,
       `give at most pipeline=${model.layers}`,
     );
   }

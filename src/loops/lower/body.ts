@@ -13,8 +13,9 @@
  * the result is written directly into the stack.
  */
 import { at, invariant } from "../../base/invariant.ts";
-import { copy, type Int, plus, type Statement } from "../../codegen/script.ts";
+import { copy, exchangeStatements, type Int, plus, type Statement } from "../../codegen/script.ts";
 import { type Graph, type Node, newValue, type Value } from "../../ir/graph.ts";
+import { hasBlockingExchanges } from "../../plan/exchange-step.ts";
 import { planUnlimited } from "../../plan/plan.ts";
 import { alignUp, type Plan } from "../../plan/problem.ts";
 import type { PlanStep, Program } from "../../plan/program.ts";
@@ -33,6 +34,16 @@ export interface LowerNode {
   readonly orderWork: number | undefined;
   /** The memory space of the program. */
   readonly space: MemorySpace;
+  /** For bodies whose collectives go on while other steps run. */
+  readonly overlap?: BodyOverlap;
+}
+
+/** Puts the collectives of bodies in flight that were planned with every one done when its step is. */
+export interface BodyOverlap {
+  /** With which they were planned so. */
+  readonly blocking: LowerNode;
+  /** Another plan for the program of a body; null: it stays what it is. */
+  planOf(program: Program, blocking: Plan): Plan | null;
 }
 
 export interface Body {
@@ -58,7 +69,10 @@ export function planBody(region: Graph, replaced: readonly (Value | undefined)[]
   const isSame =
     cached?.replaced.length === replaced.length && cached.replaced.every((value, i) => value === replaced[i]);
   if (cached && isSame) return cached.body;
-  const body = newBody(region, replaced, lowerNode);
+  const { overlap } = lowerNode;
+  const body = overlap
+    ? overlappedBody(planBody(region, replaced, overlap.blocking), lowerNode, overlap)
+    : newBody(region, replaced, lowerNode);
   regions.set(region, { replaced, body });
   return body;
 }
@@ -71,11 +85,14 @@ interface CachedBody {
 /** Variants of a program share regions, and planning these takes most of the time. */
 const plannedBodies = new WeakMap<LowerNode, WeakMap<Graph, CachedBody>>();
 
+const loweredNodes = ({ nodes }: Graph, lowerNode: LowerNode): Lowerings =>
+  new Map(nodes.map((node) => [node, lowerNode(node)]));
+
 function newBody(region: Graph, replaced: readonly (Value | undefined)[], lowerNode: LowerNode): Body {
   const slots = region.results.map((result, i) => replaced[i] ?? newValue(result.type, result.name));
   const empty = new Set(slots.filter((_, i) => replaced[i] === undefined));
   const params = [...region.params, ...empty];
-  const lowered = new Map(region.nodes.map((node) => [node, lowerNode(node)]));
+  const lowered = loweredNodes(region, lowerNode);
   const program: Program = {
     name: region.name,
     params,
@@ -86,13 +103,25 @@ function newBody(region: Graph, replaced: readonly (Value | undefined)[], lowerN
     empty,
     spaces: [lowerNode.space],
   };
+  return bodyOf({ region, slots, plan: planUnlimited(program, { orderWork: lowerNode.orderWork }) }, lowered);
+}
+
+/** A body with its collectives in flight while other steps of an iteration run; all that it starts is waited for in the same one. */
+function overlappedBody(body: Body, lowerNode: LowerNode, overlap: BodyOverlap): Body {
+  if (!hasBlockingExchanges(body.plan)) return body;
+  const lowered = loweredNodes(body.region, lowerNode);
+  const { program } = body.plan;
+  const steps = program.steps.map(({ node }) => loweredIn(lowered, node).step);
+  const plan = overlap.planOf({ ...program, steps }, body.plan);
+  return plan ? bodyOf({ ...body, plan }, lowered) : body;
+}
+
+/** Addresses and code of a planned body. */
+function bodyOf({ region, slots, plan }: Pick<Body, "region" | "slots" | "plan">, lowered: Lowerings): Body {
   // bound parameters are counted by the enclosing program
-  const plan = planUnlimited(program, { orderWork: lowerNode.orderWork });
-  const bound = boundBuffers(plan, params);
-  const floor = [...bound.keys()].reduce(
-    (sum, id) => sum + alignUp(at(plan.problem.buffers, id).bytes, lowerNode.space.alignment),
-    0,
-  );
+  const bound = boundBuffers(plan, plan.program.params);
+  const [{ alignment }] = plan.program.spaces;
+  const floor = [...bound.keys()].reduce((sum, id) => sum + alignUp(at(plan.problem.buffers, id).bytes, alignment), 0);
   const statements = (slot: (value: Value) => Int, workspace: Int): readonly Statement[] => {
     const place = (id: number): Int => {
       const param = bound.get(id);
@@ -102,7 +131,7 @@ function newBody(region: Graph, replaced: readonly (Value | undefined)[], lowerN
     const address = (value: Value): Int => place(plan.bufferOf.get(value) ?? -1);
     return [
       ...plan.program.steps.flatMap((step, i) =>
-        loweredIn(lowered, step.node).statements(address, at(plan.scratch, i).map(place)),
+        stepStatements(step, lowered, address, at(plan.scratch, i).map(place)),
       ),
       ...plan.copies.flatMap(({ from, to }) => copy(place(to), place(from), at(plan.problem.buffers, from).bytes)),
     ];
@@ -112,7 +141,21 @@ function newBody(region: Graph, replaced: readonly (Value | undefined)[], lowerN
   return { plan, region, slots, workspaceBytes, reads: (param) => read.has(param), statements };
 }
 
-function loweredIn(nodes: ReadonlyMap<Node, LoweredStep>, node: Node): LoweredStep {
+type Lowerings = ReadonlyMap<Node, LoweredStep>;
+
+function stepStatements(
+  { node, exchange }: PlanStep,
+  lowered: Lowerings,
+  address: (value: Value) => Int,
+  scratch: readonly Int[],
+): readonly Statement[] {
+  if (!exchange) return loweredIn(lowered, node).statements(address, scratch);
+  // waits and tests are in no graph
+  const calls = exchange.kind === "start" ? loweredIn(lowered, node).statements(address, scratch) : [];
+  return exchangeStatements(exchange, calls);
+}
+
+function loweredIn(nodes: Lowerings, node: Node): LoweredStep {
   const step = nodes.get(node);
   invariant(step, () => `${node.op.name} is not in the body`);
   return step;

@@ -194,8 +194,9 @@ class CudaMachine implements Machine {
     driveScript(
       part.script,
       (action) => {
-        const { kind } = action;
-        const commands = kind === "kernel" ? this.#program.commands(action.kernel, action.addresses) : [action];
+        if (action.kind === "wait") return;
+        const isKernel = action.kind === "kernel";
+        const commands = isKernel ? this.#program.commands(action.kernel, action.addresses) : [action];
         for (const command of commands) this.#command(command, none);
       },
       (address, bytes) => {

@@ -278,9 +278,48 @@ describe("a pipeline", () => {
     expect(() => run(model, { ...given, microbatches: 0 })).toThrow("microbatches is 0");
     expect(() => run(model, { ...given, over: "data" })).toThrow("the mesh has no axis data");
     expect(() => run(model, { ...given, schedule: "interleaved", chunks: 2 })).toThrow(
-      "parameters of 1 stages of a device, with 2 chunks",
+      "parameters of 1 stage of a device, with 2 chunks",
     );
+    const ending = (last: (y: Tensor) => unknown) => ({ ...model, last: (_: Shared, y: Tensor) => last(y) as Tensor });
+    expect(() =>
+      run(
+        ending((y) => y.mean().cast("bf16")),
+        given,
+      ),
+    ).toThrow(
+      /pipeline: the loss is bf16\[\], and devices add up losses of f32 and f64\s[\s\S]*help: cast it: loss.cast\("f32"\)/,
+    );
+    expect(() =>
+      run(
+        ending((y) => y.mean(0)),
+        given,
+      ),
+    ).toThrow("last gives a loss of the type f32[3], not a scalar");
+    expect(() =>
+      run(
+        ending((y) => y.sum().cast("i32")),
+        given,
+      ),
+    ).toThrow("last gives a loss of the type i32[]");
+    expect(() =>
+      run(
+        ending(() => 3),
+        given,
+      ),
+    ).toThrow("pipeline: last gives no tensor");
     expect(() => pipeline({ ...model, last: undefined } as never, given)).toThrow("pipeline: last");
+    // stages that are said to be equal would be given the sum of all their gradients
+    const loss = pipeline(model, given);
+    const sharing = (spec: object | string, rows: readonly string[] | string) =>
+      shard((p: never, a: Tensor, b: Tensor) => loss.valueAndGrad(p, a, b)[0], {
+        ...{ mesh: mesh({ pipeline: 2 }), in: [spec, rows, rows], out: "pipeline" },
+      } as never)({ shared, stages: [ownOf(0)] } as never, ...batchOf(4));
+    expect(() => sharing([], [])).toThrow(
+      /parameters of stages are equal on all devices along pipeline\s[\s\S]*help: .*params: \{ shared: \[\], stages: "pipeline" \}/,
+    );
+    expect(() => sharing({ shared: [], stages: "pipeline" }, "pipeline")).toThrow(
+      "the batch f32[4,2]{pipeline} differs along pipeline, whose devices work on the same rows",
+    );
     const train = (more: object) =>
       dataParallel(pipeline(model, given), sgd({ lr: 1 }), { mesh: mesh({ pipeline: 1 }), over: [], ...more });
     expect(() => train({ zero: 3 })).toThrow(

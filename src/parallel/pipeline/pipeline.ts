@@ -2,8 +2,10 @@
 import { mul } from "../../api/elementwise.ts";
 import { dynamicSlice } from "../../api/indexing.ts";
 import { reshape } from "../../api/shape.ts";
+import { counted } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
 import { type TensorType, tensorType, typeText } from "../../ir/type.ts";
+import { type DType, isFloat } from "../../kernel/dtype.ts";
 import { fail, type OptionKinds, requireFunction, requireOptions } from "../../trace/arguments.ts";
 import { Tensor, tensorTypeOf } from "../../trace/tensor.ts";
 import { type Flat, flatten, type Tree, treeKey, unflatten } from "../../trace/tree.ts";
@@ -11,6 +13,7 @@ import { sameTogether } from "../buckets.ts";
 import { allReduce, vary } from "../collectives.ts";
 import { currentMesh } from "../current.ts";
 import type { LossWithGradients } from "../data-parallel.ts";
+import { requireSummable } from "../loss-type.ts";
 import { axesOf, type Over } from "../mesh.ts";
 import { devicesAlong } from "../shards.ts";
 import { type CutStage, cutStage } from "./cut.ts";
@@ -90,7 +93,7 @@ function microbatchesOf(batch: readonly Tree[], count: number): (k: Tensor) => r
     const rows = leaves.map((x) => {
       const [n = 0, ...shape] = x.shape;
       if (x.rank > 0 && n % count === 0) return reshape(x, [count, n / count, ...shape]);
-      const summary = `pipeline: a batch ${typeText(x)} in ${count} microbatches`;
+      const summary = `pipeline: a batch ${typeText(x)} in ${counted(count, "microbatch")}`;
       return fail("ShapeMismatch", summary, `make its first axis a multiple of ${count}`);
     });
     return { def, rows };
@@ -158,6 +161,32 @@ function requireAlike(own: readonly Flat[]): void {
   );
 }
 
+/** Fails where devices do not have what they need along the pipeline: stages of their own, and the same rows. */
+function requireApart(axes: readonly string[], stages: Tensors, batch: Tensors): void {
+  const over = axes.join(", ");
+  if (stages.length > 0 && !stages.some((leaf) => axes.some((axis) => axesIn(leaf).includes(axis)))) {
+    const help = `say that they differ: params: { shared: [], stages: ${JSON.stringify(axes[0])} }`;
+    fail("VarianceMismatch", `pipeline: parameters of stages are equal on all devices along ${over}`, help);
+  }
+  const cut = batch.find((leaf) => axes.some((axis) => axesIn(leaf).includes(axis)));
+  if (!cut) return;
+  const summary = `pipeline: the batch ${typeText(tensorTypeOf(cut))} differs along ${over}, whose devices work on the same rows`;
+  fail("VarianceMismatch", summary, "share it out along another axis of the mesh");
+}
+
+/** The element type of the loss; fails where that is no float, or there are several. */
+function lossTypeOf(loss: unknown): DType {
+  if (!(loss instanceof Tensor)) {
+    const help = "return the loss, a mean over the rows of the batch";
+    return fail("InvalidTree", "pipeline: last gives no tensor", help);
+  }
+  const summary = `pipeline: last gives a loss of the type ${typeText(tensorType(loss.dtype, loss.shape))}`;
+  if (loss.rank > 0) return fail("ShapeMismatch", `${summary}, not a scalar`, "reduce it with mean()");
+  if (!isFloat(loss.dtype)) return fail("NotDifferentiable", summary, 'cast it: loss.cast("f32")');
+  requireSummable("pipeline", loss);
+  return loss.dtype;
+}
+
 /** The type that goes from stage to stage: it varies over all that a stage makes it vary over. */
 function cutOf(
   stage: (own: Tree, x: Tensor) => Tensor,
@@ -185,12 +214,18 @@ function valueAndGrads<P extends Tree, S extends Tree, B extends readonly Tree[]
   const stages = devicesAlong(over);
   const schedule = pipelineSchedule(name, { stages, microbatches, chunks });
   if (!Array.isArray(params?.stages) || params.stages.length !== chunks) {
-    const summary = `pipeline: parameters of ${params?.stages?.length ?? "no"} stages of a device, with ${chunks} ${chunks === 1 ? "chunk" : "chunks"}`;
+    const given = counted(params?.stages?.length ?? 0, "stage");
+    const summary = `pipeline: parameters of ${given} of a device, with ${counted(chunks, "chunk")}`;
     fail("InvalidTree", summary, `give { shared, stages: [${chunks === 1 ? "own" : "first, second, …"}] }`);
   }
   const given = { shared: flatten(params.shared, "shared"), own: params.stages.map((own) => flatten(own, "stages")) };
   requireAlike(given.own);
   const batchLeaves = batch.flatMap((arg) => flatten(arg, "batch").leaves);
+  requireApart(
+    axes,
+    given.own.flatMap(({ leaves }) => leaves),
+    batchLeaves,
+  );
   const all = union([axes, ...batchLeaves.map(axesIn)]);
   const varying = (x: Tensor): Tensor =>
     varied(
@@ -218,7 +253,8 @@ function valueAndGrads<P extends Tree, S extends Tree, B extends readonly Tree[]
   const ownTree = unflatten(at(given.own, 0).def, at(own, 0)) as Tree;
   const stage = (p: Tree, x: Tensor): Tensor => model.stage(p as S, x);
   const { cut, x } = cutOf(stage, ownTree, varying(begun), name === "zero-bubble");
-  const sums = runSlots({ over, stages, rows, cut, x, first, last, shared, own, batchAt }, table);
+  const lossType = lossTypeOf(model.last(params.shared, begun, ...(batchAt(zero) as unknown as B)));
+  const sums = runSlots({ over, stages, rows, cut, x, lossType, first, last, shared, own, batchAt }, table);
 
   const share = 1 / microbatches;
   const mean = (grads: Tensors, leaves: Tensors): Tensors => summed(grads, leaves, all).map((g) => mul(g, share));

@@ -15,7 +15,7 @@ import { fullOf } from "../../api/operands.ts";
 import { reshape } from "../../api/shape.ts";
 import { at } from "../../base/invariant.ts";
 import type { TensorType } from "../../ir/type.ts";
-import { isFloat } from "../../kernel/dtype.ts";
+import { type DType, isFloat } from "../../kernel/dtype.ts";
 import { type Tensor, tensorTypeOf } from "../../trace/tensor.ts";
 import { flatten, type Tree, type TreeDef, unflatten } from "../../trace/tree.ts";
 import { deviceIndex, permute, vary } from "../collectives.ts";
@@ -32,6 +32,8 @@ export interface PipelineParts {
   readonly rows: PipelineRows;
   readonly cut: CutStage;
   readonly x: TensorType;
+  /** Of the loss, which is added up in it. */
+  readonly lossType: DType;
   readonly first: (shared: Tree, batch: readonly Tree[]) => Tensor;
   readonly last: (shared: Tree, y: Tensor, batch: readonly Tree[]) => Tensor;
   readonly shared: { readonly def: TreeDef; readonly leaves: Tensors };
@@ -115,7 +117,7 @@ class Slots {
   }
 
   start(): Carry {
-    const { cut, x, rows, shared, own } = this.#parts;
+    const { cut, x, lossType, rows, shared, own } = this.#parts;
     const { counts } = rows;
     const sums = (leaves: Tensors): Tensors => leaves.map((leaf) => filled(tensorTypeOf(leaf), -0));
     const stores = (types: readonly TensorType[], count: number, first = 0): Tensors =>
@@ -126,7 +128,7 @@ class Slots {
       late: stores(cut.late, counts.late, cut.kept.length),
       between: stores(cut.between, counts.between, cut.kept.length + cut.late.length),
       // from -0, to which adding changes no bit
-      ...{ loss: filled({ ...x, dtype: "f32", shape: [] }, -0), shared: sums(shared.leaves), own: own.map(sums) },
+      ...{ loss: filled({ ...x, dtype: lossType, shape: [] }, -0), shared: sums(shared.leaves), own: own.map(sums) },
     };
   }
 
@@ -143,15 +145,17 @@ class Slots {
   #slot(given: Carry, row: Tensor, j: number): Carry {
     const { over, rows, own } = this.#parts;
     const of = numbersOf(row);
-    let now: Carry = { ...given, x: put(given.x, given.y, of("xIn")), dy: put(given.dy, given.dx, of("dyIn")) };
+    let now: Carry = { ...given, x: put(given.x, given.y, of("xIn")) };
     now = this.#begin(now, row);
     for (const c of own.keys()) now = this.#forward(now, row, c);
+    now = { ...now, dy: put(now.dy, now.dx, of("dyIn")) };
     now = this.#end(now, row);
+    const y = permute(now.y, { over, pairs: at(rows.forward, j) });
     for (const c of own.keys()) now = this.#backward(now, row, c);
     now = this.#begun(now, row);
+    const dx = permute(now.dx, { over, pairs: at(rows.backward, j) });
     for (const c of own.keys()) now = this.#weights(now, row, c);
-    const send = (x: Tensor, pairs: readonly (readonly [number, number])[]): Tensor => permute(x, { over, pairs });
-    return { ...now, y: send(now.y, at(rows.forward, j)), dx: send(now.dx, at(rows.backward, j)) };
+    return { ...now, y, dx };
   }
 
   #does(row: Tensor, what: keyof typeof CODES, chunk: number): Tensor {

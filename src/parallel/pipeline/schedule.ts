@@ -10,6 +10,7 @@
  * 2(m + p - 1) slots, 2(p - 1) of them idle, in both; of m microbatches the first keeps m for the backward pass, the second p - i on
  * stage i. What arrives in a slot was sent in one before it.
  */
+import { counted } from "../../base/errors.ts";
 import { invariant } from "../../base/invariant.ts";
 import { fail } from "../../trace/arguments.ts";
 
@@ -202,10 +203,10 @@ function requireSize(name: PipelineScheduleName, { stages, microbatches, chunks 
   }
   if ((name === "interleaved") !== chunks > 1) {
     const help = 'give at least 2 with schedule: "interleaved", and none with others';
-    fail("InvalidArgument", `pipeline: ${chunks} ${chunks === 1 ? "chunk" : "chunks"} with ${name}`, help);
+    fail("InvalidArgument", `pipeline: ${counted(chunks, "chunk")} with ${name}`, help);
   }
   if (name === "interleaved" && microbatches % stages !== 0) {
-    const summary = `pipeline: ${microbatches} microbatches on ${stages} interleaved stages`;
+    const summary = `pipeline: ${counted(microbatches, "microbatch")} on ${counted(stages, "interleaved stage")}`;
     fail("InvalidArgument", summary, `give a multiple of ${stages}`);
   }
 }
