@@ -13,6 +13,7 @@ import { collectives } from "./collectives.ts";
 import { experts } from "./experts.ts";
 import { failures } from "./failures.ts";
 import { pipelines } from "./pipelines.ts";
+import { trainRuns } from "./train-runs.ts";
 import { hostCount, trained, training, zero } from "./training.ts";
 
 installHost(nodeHost);
@@ -39,6 +40,7 @@ const PARTS: Readonly<Record<string, () => unknown>> = {
   trained: () => ({ ...trained(mpi().size, 3), hosts: hostCount() }),
   bench,
   ...failures,
+  ...trainRuns,
 };
 
 const [, , name = ""] = process.argv;

@@ -26,6 +26,8 @@ import { INSTALL_MPI } from "./toolchain.ts";
 const TEXT_BYTES = 1024;
 /** Of a digest in hexadecimal digits. */
 const DIGEST_BYTES = 40;
+/** How long a process that has failed alone may take to say so and end by itself. */
+const GRACE_MS = 1000;
 
 const unsupported = (summary: string, help: string): TidemarkError =>
   new TidemarkError("TargetUnsupported", summary, { help });
@@ -70,6 +72,8 @@ export class Communicator implements Launched {
   readonly #members = new Map<string, Members>();
   readonly #groups = new Map<string, number>();
   #program: RankProgram | null = null;
+  /** Of this process, which the others do not know of. */
+  #failure: string | null = null;
 
   constructor(library: MpiLibrary) {
     this.#library = library;
@@ -95,7 +99,30 @@ export class Communicator implements Launched {
 
   /** A program is loaded, or runs. */
   enter(program: RankProgram): void {
+    if (this.#failure !== null) this.#abort(this.#failure);
     this.#program = program;
+  }
+
+  /**
+   * This process alone has failed, and the others wait for it: all end when it does, whatever its status, when it runs a program, and
+   * shortly after in any case.
+   */
+  fail({ message }: Error): void {
+    this.#failure ??= message;
+    setTimeout(() => this.#abort(message), GRACE_MS).unref();
+  }
+
+  #abort(text: string): void {
+    this.#say(`${text}\nthe other ranks are ended too`);
+    this.#library.abort(1);
+  }
+
+  #say(text: string): void {
+    writeSync(2, `${this.#name}: ${text}\n`);
+  }
+
+  get #name(): string {
+    return `rank ${this.rank} of ${this.size} (process ${process.pid} on ${hostname()})`;
   }
 
   #membersOf({ mesh }: Mesh): Members {
@@ -130,11 +157,17 @@ export class Communicator implements Launched {
     return Int32Array.from(groups, (group) => this.#groupNumber(group));
   }
 
-  #agree(name: string, text: string, mesh: Mesh): void {
+  /** Bytes of all devices of a mesh, as many of each, in the order of ranks; this process sleeps until all have given theirs. */
+  collect(mesh: Mesh, own: Uint8Array): Uint8Array {
     const { all } = this.#membersOf(mesh);
+    const bytes = new Uint8Array(meshSize(mesh) * own.length);
+    this.#library.collect(all, own, bytes, own.length);
+    return bytes;
+  }
+
+  #agree(name: string, text: string, mesh: Mesh): void {
     const devices = meshSize(mesh);
-    const digests = new Uint8Array(devices * DIGEST_BYTES);
-    this.#library.collect(all, Buffer.from(digest(text), "latin1"), digests, DIGEST_BYTES);
+    const digests = this.collect(mesh, Buffer.from(digest(text), "latin1"));
     const own = Array.from({ length: devices }, (_, rank) =>
       Buffer.from(digests.subarray(rank * DIGEST_BYTES, (rank + 1) * DIGEST_BYTES)).toString("latin1"),
     );
@@ -167,20 +200,17 @@ export class Communicator implements Launched {
 
   /** Ends with the process: all of them where it failed. */
   endWithProcess(): void {
-    const name = `rank ${this.rank} of ${this.size} (process ${process.pid} on ${hostname()})`;
-    const say = (text: string): void => {
-      writeSync(2, `${name}: ${text}\n`);
-    };
     process.on("uncaughtExceptionMonitor", (error: Error) => {
       const text = error instanceof TidemarkError ? error.message : (error.stack ?? String(error));
-      say(`${text}\n${name}: ${this.state}`);
+      this.#say(`${text}\n${this.#name}: ${this.state}`);
     });
     process.on("exit", (code) => {
+      if (code === 0 && this.#failure !== null) this.#abort(this.#failure);
       if (code === 0) {
         this.#library.end();
         return;
       }
-      say(`ended with status ${code}, ${this.state}; the other ranks are ended too`);
+      this.#say(`ended with status ${code}, ${this.state}; the other ranks are ended too`);
       this.#library.abort(code);
     });
   }
