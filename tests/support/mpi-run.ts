@@ -1,6 +1,7 @@
 /** @file Programs for several processes: bundled to JavaScript, and started by `mpirun` with more processes than cores. */
-import { spawn, spawnSync } from "node:child_process";
+import { type ChildProcessByStdio, spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { build } from "rolldown";
 import { mpiLibrary } from "../../src/node/mpi/library.ts";
 
@@ -36,9 +37,19 @@ export interface Ended {
 export function runRanks(processes: number, part: readonly string[], options: readonly string[] = []): Promise<Ended> {
   const asRoot = process.getuid?.() === 0 ? ["--allow-run-as-root"] : [];
   const shared = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1", ...asRoot];
-  const args = [...shared, ...options, "-n", String(processes), process.execPath, BUNDLE, ...part];
+  return ended(
+    spawn("mpirun", [...shared, ...options, "-n", String(processes), process.execPath, BUNDLE, ...part], {
+      stdio: ["ignore", "pipe", "pipe"],
+    }),
+  );
+}
+
+/** Runs a part on one process that is started alone. */
+export const runAlone = (part: readonly string[]): Promise<Ended> =>
+  ended(spawn(process.execPath, [BUNDLE, ...part], { stdio: ["ignore", "pipe", "pipe"] }));
+
+function ended(child: ChildProcessByStdio<null, Readable, Readable>): Promise<Ended> {
   return new Promise((resolve, reject) => {
-    const child = spawn("mpirun", args, { stdio: ["ignore", "pipe", "pipe"] });
     const [out, err]: [Buffer[], Buffer[]] = [[], []];
     child.stdout.on("data", (part: Buffer) => out.push(part));
     child.stderr.on("data", (part: Buffer) => err.push(part));

@@ -6,7 +6,7 @@
  *
  * Every rank writes its file (spread.ts) while steps go on. When all are durable, which ranks tell each other at a meeting, the first one
  * writes the record: the mesh, and the checksum of every file. Without a record the files are nothing, and are removed by the next run. A
- * file that another attempt has left or replaced has another checksum.
+ * file that another attempt has left or replaced has another checksum; so a step that was damaged is simply written again.
  */
 import { join } from "node:path";
 import { TidemarkError } from "../../base/errors.ts";
@@ -71,10 +71,8 @@ export class Snapshots {
   readonly #o: SnapshotsOptions;
   readonly #store: Store;
   readonly #layout: Layout;
-  /** Steps of all records that were seen or are to be written, on every rank. */
-  readonly #seen = new Set<number>();
   /** On the first rank: steps of records that are there, oldest first. */
-  readonly #recorded: number[] = [];
+  #recorded: number[] = [];
   /** The file that is being written, or has no record yet. */
   #pending: { readonly step: number; readonly checksum: string } | null = null;
   #recording: Promise<void> = Promise.resolve();
@@ -130,7 +128,6 @@ export class Snapshots {
     const listed = await meeting.fromFirst(async () => JSON.stringify(await this.#list(damaged)));
     const { snapshots, problems } = JSON.parse(listed) as { snapshots: readonly Snapshot[]; problems: string[] };
     if (meeting.rank > 0) damaged.push(...problems);
-    for (const { step } of snapshots) this.#seen.add(step);
     for (const snapshot of snapshots.filter(({ step }) => step <= steps).reverse()) {
       const said = await meeting.all(() => this.#problemOf(snapshot, kept));
       const found = new Set(said.filter((problem) => problem !== ""));
@@ -255,14 +252,6 @@ export class Snapshots {
     await this.#settle();
     // one record is written at a time, so that a slow disk is waited for
     await this.#recording;
-    // a damaged snapshot of this step: its record must not be there with new files
-    if (this.#seen.has(step)) {
-      await meeting.fromFirst(async () => {
-        await this.#remove(step);
-        return "";
-      });
-    }
-    this.#seen.add(step);
     const state = await kept();
     const place = { spread, rank: meeting.rank, layout: this.#layout };
     const checksum = await this.#store.put(labelAt(step), (block) => writeRuns(tensors, place, state, block));
@@ -287,6 +276,8 @@ export class Snapshots {
     const store = this.#recordStore(text.length);
     await store.put(labelAt(step), (block) => block.set(text));
     await store.settled();
+    // in the place of a damaged one, whose files have been written anew
+    this.#keepRecorded((each) => each !== step);
     this.#recorded.push(step);
     while (this.#recorded.length > KEPT) await this.#remove(at(this.#recorded, 0));
   }
@@ -298,6 +289,10 @@ export class Snapshots {
     await files.syncFolder(folder);
     const names = await files.list(folder);
     for (const name of names) if (partOf(name)?.step === step) await files.remove(join(folder, name));
-    this.#recorded.splice(0, this.#recorded.length, ...this.#recorded.filter((each) => each !== step));
+    this.#keepRecorded((each) => each !== step);
+  }
+
+  #keepRecorded(isKept: (step: number) => boolean): void {
+    this.#recorded = this.#recorded.filter(isKept);
   }
 }
