@@ -71,18 +71,19 @@ const killed = () =>
     },
   });
 
-/** Slow steps, until someone ends them. */
-const slow = () =>
-  run(mpi().size, {
-    directory,
-    zero: 2,
-    steps: 4000,
-    async batch(i, { rank, part, parts }) {
-      await sleep(5);
-      if (rank === 0 && i % 20 === 7) writeSync(2, `step ${i}\n`);
+/** Many steps on all processes, or on one with as many microbatches: the same bits. Says which processes there are. */
+const long = () => {
+  const [, , , , zero, steps] = process.argv;
+  const { size } = mpi();
+  writeSync(2, `process ${process.pid}\n`);
+  return run(size, {
+    ...{ directory, every: 5, steps: Number(steps), zero: Number(zero) as Zero, microbatches: 4 / size },
+    async batch(i, { part, parts }) {
+      await sleep(2);
       return [rowsOf(i, part, parts)];
     },
   });
+};
 
 /** A file system that has no room for one rank's third file. */
 const full = (): Promise<unknown> => {
@@ -172,7 +173,7 @@ export const trainRuns: Readonly<Record<string, () => unknown>> = {
   trainWhole: () => run(mpi().size, { directory, zero: Number(count || 2) as Zero }),
   trainAlone: () => run(1, { directory, microbatches: Number(count) }),
   trainKilled: killed,
-  trainSlow: slow,
+  trainLong: long,
   trainFull: full,
   trainSeveral: several,
   /** One throws in its data. */

@@ -33,15 +33,21 @@ export interface Ended {
   readonly err: string;
 }
 
-/** Runs a part of tests/mpi/ranks.ts on so many processes. */
-export function runRanks(processes: number, part: readonly string[], options: readonly string[] = []): Promise<Ended> {
+/** What starts a part of tests/mpi/ranks.ts on so many processes. */
+export function ranksCommand(
+  processes: number,
+  part: readonly string[],
+  options: readonly string[] = [],
+): readonly [command: string, args: readonly string[]] {
   const asRoot = process.getuid?.() === 0 ? ["--allow-run-as-root"] : [];
   const shared = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1", ...asRoot];
-  return ended(
-    spawn("mpirun", [...shared, ...options, "-n", String(processes), process.execPath, BUNDLE, ...part], {
-      stdio: ["ignore", "pipe", "pipe"],
-    }),
-  );
+  return ["mpirun", [...shared, ...options, "-n", String(processes), process.execPath, BUNDLE, ...part]];
+}
+
+/** Runs it. */
+export function runRanks(processes: number, part: readonly string[], options: readonly string[] = []): Promise<Ended> {
+  const [command, args] = ranksCommand(processes, part, options);
+  return ended(spawn(command, args, { stdio: ["ignore", "pipe", "pipe"] }));
 }
 
 /** Runs a part on one process that is started alone. */
