@@ -41,7 +41,26 @@ export interface TrainOptions<S extends Tree, B extends readonly Tree[]> extends
   readonly batch: (i: number) => Readonly<B> | Promise<Readonly<B>>;
 }
 
-/** Which device of a mesh a process is. */
+/**
+ * Which device of a mesh a process is.
+ *
+ * @example
+ * import { mkdtempSync } from "node:fs";
+ * import { tmpdir } from "node:os";
+ * import { join } from "node:path";
+ * import { random, type Tensor, tensor } from "tidemark";
+ * import { type TrainDevice, train } from "tidemark/node";
+ * import { adam } from "tidemark/optim";
+ * import { dataParallel, mesh } from "tidemark/parallel";
+ *
+ * const rows = (x: Tensor, { part, parts }: TrainDevice) => x.slice([[(part * 8) / parts, ((part + 1) * 8) / parts]]);
+ * const lossOf = (w: Tensor, x: Tensor) => x.matmul(w).square().mean();
+ * const parallel = dataParallel(lossOf, adam(), { mesh: mesh({ data: 1 }), over: "data" });
+ * const batch = (i: number, device: TrainDevice): [Tensor] => [rows(random.normal(random.key(i), [8, 2]), device)];
+ * const directory = mkdtempSync(join(tmpdir(), "training-"));
+ * const { device } = await train({ parallel, params: tensor([1, 2]), steps: 2, batch, directory });
+ * console.log(device); // → { rank: 0, size: 1, part: 0, parts: 1 }
+ */
 export interface TrainDevice {
   /** Its place in the mesh, and the number of devices. */
   readonly rank: number;
@@ -51,7 +70,31 @@ export interface TrainDevice {
   readonly parts: number;
 }
 
-/** Options of {@link train} on a mesh of devices. */
+/**
+ * Options of {@link train} on a mesh of devices.
+ *
+ * @example
+ * import { mkdtempSync } from "node:fs";
+ * import { tmpdir } from "node:os";
+ * import { join } from "node:path";
+ * import { random, type Tensor, tensor } from "tidemark";
+ * import { type ParallelTrainOptions, train } from "tidemark/node";
+ * import { adam } from "tidemark/optim";
+ * import { dataParallel, mesh } from "tidemark/parallel";
+ *
+ * const lossOf = (w: Tensor, x: Tensor) => x.matmul(w).square().mean();
+ * const parallel = dataParallel(lossOf, adam(), { mesh: mesh({ data: 1 }), over: "data" });
+ * const options: ParallelTrainOptions<Tensor, [Tensor]> = {
+ *   parallel,
+ *   params: tensor([1, 2]),
+ *   steps: 4,
+ *   batch: (i, { rank, size }) => [random.normal(random.key(i * size + rank), [8, 2])],
+ *   directory: mkdtempSync(join(tmpdir(), "training-")),
+ *   every: 2,
+ * };
+ * const { ran } = await train(options);
+ * console.log(ran); // → 4
+ */
 export interface ParallelTrainOptions<P extends Tree, B extends readonly Tree[]> extends CommonOptions {
   /** What `dataParallel` gives. */
   readonly parallel: DataParallel<P, B>;
@@ -73,7 +116,28 @@ export interface TrainResult<S> extends UsedTarget {
   readonly damaged: readonly string[];
 }
 
-/** What {@link train} returns on each device of a mesh. */
+/**
+ * What {@link train} returns on each device of a mesh.
+ *
+ * @example
+ * import { mkdtempSync } from "node:fs";
+ * import { tmpdir } from "node:os";
+ * import { join } from "node:path";
+ * import { random, type Tensor, tensor } from "tidemark";
+ * import { type ParallelTrainResult, train } from "tidemark/node";
+ * import { adam } from "tidemark/optim";
+ * import { dataParallel, mesh } from "tidemark/parallel";
+ *
+ * const lossOf = (w: Tensor, x: Tensor) => x.matmul(w).square().mean();
+ * const parallel = dataParallel(lossOf, adam(), { mesh: mesh({ data: 1 }), over: "data" });
+ * const directory = mkdtempSync(join(tmpdir(), "training-"));
+ * const batch = (i: number): [Tensor] => [random.normal(random.key(i), [8, 2])];
+ * const to = (steps: number): Promise<ParallelTrainResult<Tensor>> =>
+ *   train({ parallel, params: tensor([1, 2]), steps, batch, directory });
+ * await to(3);
+ * const { ran, resumedFrom } = await to(5);
+ * console.log(ran, resumedFrom); // → 2 data=1
+ */
 export interface ParallelTrainResult<P extends Tree> extends TrainResult<ParallelState<P>> {
   readonly device: TrainDevice;
   /** The mesh whose snapshot it went on from, `data=4`; null where it began. */

@@ -6,7 +6,7 @@
  *   rank 1   give() ─→ "7"      ─┼─ exchange ─┤
  *   rank 2   give() ─✕ no space ─╯            ╰─→ or: rank 2 of 3 failed: cannot write …: the disk is full
  *
- * So an error at a meeting leaves nobody waiting for a process that is gone.
+ * So after an error at a meeting no process waits for one that is gone.
  */
 import { TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";

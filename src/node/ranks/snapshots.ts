@@ -276,7 +276,7 @@ export class Snapshots {
     const store = this.#recordStore(text.length);
     await store.put(labelAt(step), (block) => block.set(text));
     await store.settled();
-    // in the place of a damaged one, whose files have been written anew
+    // in the place of a damaged one, whose files have been written again
     this.#keepRecorded((each) => each !== step);
     this.#recorded.push(step);
     while (this.#recorded.length > KEPT) await this.#remove(at(this.#recorded, 0));
