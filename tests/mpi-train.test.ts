@@ -80,6 +80,7 @@ describe.skipIf(problem !== null)("training on several processes", () => {
       );
       expect(errors.first).toContain("batch of step 0 failed on rank 2 of 4: Error: the data is not there");
       expect(errors.loss).toContain("another run: different step");
+      expect(errors.again).toBe("it ran");
     }
   });
 

@@ -162,6 +162,8 @@ async function several() {
       }),
     ),
     loss: await refused(() => run(4, { directory: at("a"), zero: 2, steps: 9, microbatches: 2 })),
+    // the folder is free again
+    again: await refused(() => run(4, { directory: at("c"), steps: 1 })),
   };
   // other ranks have errors of their own
   const said = { 0: errors, 1: errors, 2: errors, 3: errors }[rank];

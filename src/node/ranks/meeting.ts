@@ -47,6 +47,7 @@ function failedOf(error: unknown): Failed {
 
 export class Meeting {
   readonly #ranks: Ranks;
+  readonly #onAll = new WeakSet<object>();
 
   constructor(ranks: Ranks) {
     this.#ranks = ranks;
@@ -71,12 +72,22 @@ export class Meeting {
       own = { failed: failedOf(error) };
     }
     const said = (await this.#ranks.exchange(JSON.stringify(own))).map((text) => JSON.parse(text) as Said);
-    if (own.failed) throw thrown;
     const first = said.findIndex(({ failed }) => failed);
     if (first < 0) return said.map(({ text }) => text ?? "");
+    const error = own.failed ? thrown : this.#errorOf(said, first);
+    if (typeof error === "object" && error !== null) this.#onAll.add(error);
+    throw error;
+  }
+
+  /** Whether an error is of a meeting: every rank has one, and is at the same place. */
+  isOnAll(error: unknown): boolean {
+    return typeof error === "object" && error !== null && this.#onAll.has(error);
+  }
+
+  #errorOf(said: readonly Said[], first: number): TidemarkError {
     const { summary, where, help, isNamed } = at(said, first).failed as Failed;
     const named = isNamed ? summary : `rank ${first} of ${this.size} failed: ${summary}`;
-    throw new TidemarkError("DeviceFailed", named, { where, help });
+    return new TidemarkError("DeviceFailed", named, { where, help });
   }
 
   /** What rank 0 gives, on all. */

@@ -135,9 +135,12 @@ export class Snapshots {
       damaged.push(...found);
     }
     if (damaged.length === 0 || (snapshots.length > 0 && snapshots.every(({ step }) => step > steps))) return null;
-    throw new TidemarkError("StorageError", damaged[0] ?? "", {
-      help: "no snapshot is intact: remove the folder to begin again, or bring its files back",
+    await meeting.all(() => {
+      throw new TidemarkError("StorageError", damaged[0] ?? "", {
+        help: "no snapshot is intact: remove the folder to begin again, or bring its files back",
+      });
     });
+    return null;
   }
 
   /** On the first rank: the snapshots, oldest first. What has no record is removed. */
@@ -228,6 +231,13 @@ export class Snapshots {
       this.#check();
       return "";
     });
+  }
+
+  /** Waits until nothing is being written, whether that succeeded or not. */
+  async rest(): Promise<string> {
+    await this.#store.settled().catch(() => undefined);
+    await this.#recording;
+    return "";
   }
 
   #check(): void {

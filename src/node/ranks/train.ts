@@ -19,6 +19,7 @@ import { groupRanks, groupSize } from "../../kernel/device-group.ts";
 import { newElements } from "../../kernel/dtype.ts";
 import type { ParallelState } from "../../parallel/data-parallel.ts";
 import type { StateLayout } from "../../parallel/state-layout.ts";
+import type { ChosenTarget } from "../../runtime/choose-target.ts";
 import { meshText } from "../../runtime/communicator.ts";
 import { fail } from "../../trace/arguments.ts";
 import { type AnyFunction, flattenArguments, type Traced, traceFlat } from "../../trace/function.ts";
@@ -38,7 +39,7 @@ import {
   stepOptions,
   type TrainDevice,
 } from "../train-options.ts";
-import { claimShared, requireShared } from "./folder.ts";
+import { type Claim, claimShared, requireShared } from "./folder.ts";
 import { Meeting, type Ranks } from "./meeting.ts";
 import { RankPace } from "./pace.ts";
 import { Snapshots } from "./snapshots.ts";
@@ -207,6 +208,7 @@ export async function trainOnMesh(
   invariant(own, () => "a rank that has said nothing");
   const all = introductions.map((text) => JSON.parse(text) as Introduction);
   let lock: FolderLock | null = null;
+  let isOver = true;
   try {
     const text = await meeting.fromFirst(async () => {
       const owners = all.map(({ owner }) => owner).slice(1);
@@ -215,8 +217,12 @@ export async function trainOnMesh(
     });
     await meeting.all(() => requireShared(files, options.directory, text, meeting));
     return await trainInFolder(own, { files, ranks, meeting, all });
+  } catch (error) {
+    // the others are elsewhere, and may be writing: the lock is theirs until they have ended
+    isOver = ranks.size === 1 || meeting.isOnAll(error);
+    throw error;
   } finally {
-    await (lock as FolderLock | null)?.release();
+    if (isOver) await (lock as FolderLock | null)?.release();
   }
 }
 
@@ -228,34 +234,45 @@ interface Surroundings {
 }
 
 async function trainInFolder(own: Prepared, around: Surroundings): Promise<ParallelTrainResult<Tree>> {
-  const { options, layout, spread, loss: lossType, device } = own;
-  const { files, ranks, meeting, all } = around;
-  const { directory: folder, steps, parallel } = options;
-  const chosen = targetOf(options, currentHost());
-  const { target } = chosen;
-  const parameters = commonOf(all, own);
-  const parts = identityOf(own, parameters, target.description.arithmetic.name);
-  await meeting.fromFirst(async () => {
-    await claimShared(files, folder, { ...parts, spread, own: layout.own });
+  const { options, layout, spread, loss } = own;
+  const { files, meeting, all } = around;
+  const { directory: folder } = options;
+  const claims: (Claim & { readonly chosen: ChosenTarget })[] = [];
+  await meeting.all(() => {
+    const chosen = targetOf(options, currentHost());
+    const parts = identityOf(own, commonOf(all, own), chosen.target.description.arithmetic.name);
+    claims.push({ ...parts, spread, own: layout.own, chosen });
     return "";
   });
-  const { identity } = parts;
-  const snapshots = new Snapshots({
-    files,
-    folder,
-    identity,
-    meeting,
-    spread,
-    tensors: layout.tensors,
-    loss: lossType,
+  const { chosen, ...claim } = at(claims, 0);
+  await meeting.fromFirst(async () => {
+    await claimShared(files, folder, claim);
+    return "";
   });
+  const { identity } = claim;
+  const snapshots = new Snapshots({ files, folder, identity, meeting, spread, tensors: layout.tensors, loss });
+  try {
+    return await trainFrom(own, { ...around, snapshots, chosen });
+  } catch (error) {
+    // before another run begins here, what is being written has to be there or not
+    if (meeting.isOnAll(error)) await meeting.all(() => snapshots.rest());
+    throw error;
+  }
+}
+
+/** Finds the last snapshot, and runs the steps from there on. */
+async function trainFrom(
+  own: Prepared,
+  { ranks, snapshots, chosen }: Surroundings & { readonly snapshots: Snapshots; readonly chosen: ChosenTarget },
+): Promise<ParallelTrainResult<Tree>> {
+  const { options, device } = own;
+  const { steps, parallel, params } = options;
+  const { target } = chosen;
   const damaged: string[] = [];
   const blank = blankTensors(own);
   const found = await snapshots.find(steps, blank.kept, damaged);
-  const begin = (): Tree =>
-    compile((all: Tree) => parallel.init(all), { target, threads: target.threads, name: "init" })(
-      options.params,
-    ) as Tree;
+  const init = (all: Tree): Tree => parallel.init(all);
+  const begin = (): Tree => compile(init, { target, threads: target.threads })(params);
   const begun = found?.step ?? 0;
   const last = await runSteps(own, {
     ...{ ranks, snapshots, begun },
@@ -268,7 +285,7 @@ async function trainInFolder(own: Prepared, around: Surroundings): Promise<Paral
   });
   await snapshots.finish();
   return {
-    ...{ state: last.state as ParallelState<Tree>, loss: last.loss, ran: steps > begun ? steps - begun : 0 },
+    ...{ state: last.state as ParallelState<Tree>, loss: last.loss, ran: steps - begun },
     ...{ resumed: found !== null, resumedFrom: found && meshText(found.spread), damaged, device },
     ...usedTarget(chosen),
   };
