@@ -128,8 +128,8 @@ describe("the examples", () => {
     await run("half", 5, 2);
     const rest = await run("half", 8, 3);
     expect([rest.ran, save({ params: rest.params })]).toEqual([3, save({ params: whole.params })]);
-    // of two classes that are not told apart it is 0.69
-    expect(whole.loss.item()).toBeLessThan(0.6);
+    // the loss of two classes that are not told apart
+    expect(whole.loss.item()).toBeLessThan(Math.log(2));
   });
 
   it("train GPT-2 in the smallest arena, its logits in strips, with the bits of storing everything", async () => {
