@@ -9,7 +9,7 @@
  * file that another attempt has left or replaced has another checksum; so a step that was damaged is simply written again.
  */
 import { join } from "node:path";
-import { TidemarkError } from "../../base/errors.ts";
+import { grouped, TidemarkError } from "../../base/errors.ts";
 import { at } from "../../base/invariant.ts";
 import type { TensorType } from "../../ir/type.ts";
 import { meshSize } from "../../kernel/device-group.ts";
@@ -64,6 +64,8 @@ interface Said {
   readonly decision: Decision | null;
 }
 
+/** A record has about seventy bytes for each rank. */
+const LONGEST_RECORD = 2 ** 26;
 const AFTER_FAILURE = "then train again: it continues from the last snapshot";
 const labelAt = (step: number): Label => ({ kind: "state", step });
 
@@ -172,6 +174,7 @@ export class Snapshots {
       throw storageError("read", path, error, AFTER_FAILURE);
     });
     if (size < HEADER_BYTES) throw damaged(path, "it is cut short");
+    if (size > LONGEST_RECORD) throw damaged(path, `it has ${grouped(size)} bytes, more than any record`);
     let text = "";
     await this.#recordStore(size - HEADER_BYTES).get(labelAt(step), (block) => {
       text = new TextDecoder().decode(block);
