@@ -11,8 +11,8 @@ import { bundleRanks, type Ended, mpiProblem, ranksCommand, runAlone, runRanks }
 const root = mkdtempSync(join(tmpdir(), "tidemark-rank-kills-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-const KILLS = 30;
-const STEPS = 400;
+const KILLS = 12;
+const STEPS = 300;
 
 interface Found {
   readonly hash: string;
@@ -78,7 +78,7 @@ it.skipIf(mpiProblem() !== null)(
     let [kills, runs, torn, tries] = [0, 0, 0, 0];
     let directory = join(root, "0");
     while (kills < KILLS) {
-      const isKilled = await killed(["trainLong", directory, String(tries++ % 4), steps], random, wholeMs * 0.4);
+      const isKilled = await killed(["trainLong", directory, String(tries++ % 4), steps], random, wholeMs * 0.25);
       if (isKilled) kills++;
       if (existsSync(directory) && readdirSync(directory).some((name) => name.endsWith(".tmp"))) torn++;
       if (isKilled && kills % 3 > 0) continue;
