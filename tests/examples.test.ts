@@ -22,6 +22,13 @@ interface Trained {
   readonly info: ProgramInfo;
 }
 
+/** Of a training in a folder. */
+interface Learned {
+  readonly params: Tree;
+  readonly ran: number;
+  readonly loss: Tensor;
+}
+
 /** Of a training. */
 interface State extends Readonly<Record<string, Tree>> {
   readonly params: Tree;
@@ -56,6 +63,7 @@ interface Cores {
   shades(rows: readonly (readonly number[])[], range: readonly [number, number]): string;
   canvas(lists: object, frame: object): string;
   beside(pictures: object): string;
+  learnSpirals(how: object): Promise<Learned>;
   readonly program: { init(): object; batch(): readonly object[]; readonly step: unknown };
   readonly classify: object;
 }
@@ -110,6 +118,18 @@ describe("the examples", () => {
     const how = { prompt: "ab", count: 10, temperature: 0.1 };
     expect(await writer(sizes).write(whole.state.params, how)).toBe("abcabcabcabc");
     expect(() => sizesOf(save({ a: tensor([1]) }))).toThrow("no checkpoint of this example");
+  });
+
+  it("train in a folder, and go on there with the same bits, with another stage of ZeRO", async () => {
+    const { learnSpirals } = await core<"learnSpirals">("processes/training.mjs");
+    const run = (name: string, steps: number, zero: number) =>
+      learnSpirals({ processes: 1, directory: join(folder, name), steps, every: 2, zero });
+    const whole = await run("whole", 8, 0);
+    await run("half", 5, 2);
+    const rest = await run("half", 8, 3);
+    expect([rest.ran, save({ params: rest.params })]).toEqual([3, save({ params: whole.params })]);
+    // the loss of two classes that are not told apart
+    expect(whole.loss.item()).toBeLessThan(Math.log(2));
   });
 
   it("train GPT-2 in the smallest arena, its logits in strips, with the bits of storing everything", async () => {

@@ -5,7 +5,7 @@
 import type { Kind } from "./snapshot-file.ts";
 import type { Store } from "./store.ts";
 
-const KEPT = 2;
+export const KEPT = 2;
 
 export class DurablePoints {
   readonly #store: Store;

@@ -68,11 +68,15 @@ describe("a folder", () => {
     const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "ignore" });
     const gone = new Promise((done) => child.on("exit", done));
     const lock = { pid: child.pid, thread: 0, host: hostname(), started: null };
-    writeFileSync(lockOf(directory), JSON.stringify(lock));
-    await expect(training(directory)).rejects.toMatchObject({
-      code: "StorageError",
-      summary: expect.stringContaining(`is in use by process ${child.pid}`),
-    });
+    // a run on several processes, the first of which was killed, and the last not yet
+    const several = { ...lock, pid: 2 ** 30, ranks: [{ ...lock, pid: 2 ** 30 + 1 }, lock] };
+    for (const owner of [lock, several]) {
+      writeFileSync(lockOf(directory), JSON.stringify(owner));
+      await expect(training(directory)).rejects.toMatchObject({
+        code: "StorageError",
+        summary: expect.stringContaining(`is in use by process ${child.pid}`),
+      });
+    }
     child.kill();
     await gone;
     await expect(training(directory)).resolves.toMatchObject({ ran: 3 });

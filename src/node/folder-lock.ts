@@ -9,6 +9,9 @@
  *
  * A process is identified by its pid and start time, since pids are reused. Processes on other machines cannot be
  * checked: their locks count as stale, because a run that moves to another machine must continue.
+ *
+ * Of a run on several processes the first one holds the lock for all, and it is held as long as one of them lives: a process whose
+ * run was killed may still be writing.
  */
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -19,15 +22,18 @@ import type { Files } from "./files.ts";
 import { storageError } from "./snapshot-file.ts";
 
 export const LOCK = "run.lock";
-/** A lock file has about a hundred bytes. */
-const LONGEST = 1024;
+/** A lock file has about a hundred bytes for each process. */
+const LONGEST = 2 ** 20;
 
-interface Owner {
+/** A process, or thread, that uses a folder. */
+export interface Owner {
   readonly pid: number;
   readonly thread: number;
   readonly host: string;
   /** In clock ticks since boot; null if the system does not provide it. */
   readonly started: string | null;
+  /** Of a run on several processes: all of them. */
+  readonly ranks?: readonly Owner[];
 }
 
 /**
@@ -56,7 +62,8 @@ export function isRunning(pid: number): boolean {
 /** Folders locked by runs of this thread. */
 const lockedFolders = new Set<string>();
 
-const ourselves = (): Owner => ({
+/** This thread. */
+export const ourselves = (): Owner => ({
   pid: process.pid,
   thread: threadId,
   host: hostname(),
@@ -72,13 +79,31 @@ function isAlive({ pid, thread, host, started }: Owner): boolean {
   return pid !== process.pid || thread !== threadId;
 }
 
-/** The owner in a lock file; null if the file is gone or incomplete. */
-async function ownerIn(files: Files, path: string): Promise<Owner | null> {
+/** The owner or, of several processes, the first that is alive; undefined where none is. */
+const aliveOf = (owner: Owner): Owner | undefined => [owner, ...(owner.ranks ?? [])].find(isAlive);
+
+/** The text of a folder's lock; empty where there is none. */
+export async function lockText(files: Files, path: string): Promise<string> {
   try {
     const bytes = new Uint8Array(Math.min(await files.sizeOf(path), LONGEST));
     await files.read(path, bytes);
-    const { pid, thread = 0, host, started = null } = JSON.parse(new TextDecoder().decode(bytes)) as Partial<Owner>;
-    return typeof pid === "number" && typeof host === "string" ? { pid, thread, host, started } : null;
+    return new TextDecoder().decode(bytes);
+  } catch {
+    return "";
+  }
+}
+
+function parseOwner(given: unknown): Owner | null {
+  const { pid, thread = 0, host, started = null, ranks = [] } = (given ?? {}) as Partial<Owner>;
+  if (typeof pid !== "number" || typeof host !== "string" || !Array.isArray(ranks)) return null;
+  return { pid, thread, host, started, ranks: ranks.flatMap((rank) => parseOwner(rank) ?? []) };
+}
+
+/** The owner in a lock file; null if the file is gone or incomplete. */
+async function ownerIn(files: Files, path: string): Promise<Owner | null> {
+  const text = await lockText(files, path);
+  try {
+    return parseOwner(JSON.parse(text));
   } catch {
     return null;
   }
@@ -96,39 +121,66 @@ async function clear(files: Files, path: string): Promise<void> {
   const aside = `${path}.${process.pid}.tmp`;
   await files.rename(path, aside).catch(() => undefined);
   const owner = await ownerIn(files, aside);
-  if (owner && isAlive(owner)) await files.rename(aside, path);
+  if (owner && aliveOf(owner)) await files.rename(aside, path);
   else await files.remove(aside);
 }
 
-async function acquire(files: Files, name: string, folder: string): Promise<void> {
+async function acquire(files: Files, name: string, folder: string, ranks: readonly Owner[]): Promise<string> {
   const path = join(folder, LOCK);
-  const contents = new TextEncoder().encode(`${JSON.stringify(ourselves())}\n`);
+  const text = `${JSON.stringify({ ...ourselves(), ...(ranks.length > 0 && { ranks }) })}\n`;
   try {
     await files.makeFolder(folder);
-    while (!(await files.create(path, contents))) {
+    while (!(await files.create(path, new TextEncoder().encode(text)))) {
       const owner = await ownerIn(files, path);
-      if (owner && isAlive(owner)) refuse(name, folder, owner.pid);
+      const alive = owner && aliveOf(owner);
+      if (alive) refuse(name, folder, alive.pid);
       await clear(files, path);
     }
+    return text;
   } catch (error) {
     throw storageError("write", path, error, "then run again");
   }
 }
 
-/** Runs `run` with exclusive use of a folder; throws `StorageError` if another run uses it. */
-export async function inFolder<T>(files: Files, name: string, path: string, run: () => Promise<T>): Promise<T> {
+/** Exclusive use of a folder. */
+export interface FolderLock {
+  /** What the lock file has. */
+  readonly text: string;
+  release(): Promise<void>;
+}
+
+/** Locks a folder, for this thread or for all processes of a run; throws `StorageError` if another run uses it. */
+export async function lockFolder(
+  files: Files,
+  name: string,
+  path: string,
+  ranks: readonly Owner[] = [],
+): Promise<FolderLock> {
   const folder = resolve(path);
   if (lockedFolders.has(folder)) refuse(name, folder, process.pid);
   lockedFolders.add(folder);
   try {
-    await acquire(files, name, folder);
-    try {
-      return await run();
-    } finally {
-      // The next run takes over a lock that could not be removed.
-      await files.remove(join(folder, LOCK)).catch(() => undefined);
-    }
-  } finally {
+    const text = await acquire(files, name, folder, ranks);
+    return {
+      text,
+      async release() {
+        // The next run takes over a lock that could not be removed.
+        await files.remove(join(folder, LOCK)).catch(() => undefined);
+        lockedFolders.delete(folder);
+      },
+    };
+  } catch (error) {
     lockedFolders.delete(folder);
+    throw error;
+  }
+}
+
+/** Runs `run` with exclusive use of a folder; throws `StorageError` if another run uses it. */
+export async function inFolder<T>(files: Files, name: string, path: string, run: () => Promise<T>): Promise<T> {
+  const lock = await lockFolder(files, name, path);
+  try {
+    return await run();
+  } finally {
+    await lock.release();
   }
 }

@@ -19,7 +19,14 @@ export type { FileCosts } from "./measure.ts";
 export { type ReadModelOptions, readModel } from "./models.ts";
 export { mpi, type Processes } from "./mpi/public.ts";
 export { type SimulateOptions, type SimulateResult, simulate } from "./simulate.ts";
-export { type TrainOptions, type TrainResult, train } from "./train.ts";
+export { train } from "./train.ts";
+export type {
+  ParallelTrainOptions,
+  ParallelTrainResult,
+  TrainDevice,
+  TrainOptions,
+  TrainResult,
+} from "./train-options.ts";
 export { loadFile, type SaveFileOptions, saveFile } from "./weights.ts";
 
 installPart("host", nodeHost);

@@ -30,9 +30,23 @@ export interface Label {
   readonly step: number;
 }
 
-const NAME = /^(state|adjoint)-(\d+)\.tide$/;
+/** Which of several files that hold one snapshot together: number 2 of 4. */
+export interface Part {
+  readonly number: number;
+  readonly of: number;
+}
 
-export const fileName = ({ kind, step }: Label): string => `${kind}-${step}.tide`;
+const NAME = /^(state|adjoint)-(\d+)\.tide$/;
+const PART_NAME = /^state-(\d+)\.(\d+)-of-(\d+)\.tide$/;
+
+export const fileName = ({ kind, step }: Label, part?: Part): string =>
+  part ? `${kind}-${step}.${part.number}-of-${part.of}.tide` : `${kind}-${step}.tide`;
+
+/** The step of a file that holds a part of a state, and which part it is. */
+export function partOf(name: string): (Part & { readonly step: number }) | null {
+  const match = PART_NAME.exec(name);
+  return match ? { step: Number(match[1]), number: Number(match[2]), of: Number(match[3]) } : null;
+}
 
 export function labelOf(name: string): Label | null {
   const match = NAME.exec(name);
@@ -59,6 +73,10 @@ export function seal(file: Uint8Array, { kind, step }: Label, fingerprint: Uint8
   file.set(fingerprint, FINGERPRINT_AT);
   file.set(digestOf(file.subarray(0, DIGEST_AT), file.subarray(HEADER_BYTES)), DIGEST_AT);
 }
+
+/** The checksum that a sealed file has of itself. */
+export const checksumIn = (file: Uint8Array): string =>
+  Buffer.from(file.subarray(DIGEST_AT, HEADER_BYTES)).toString("hex");
 
 /** What is wrong with a file of `size` bytes, of which those that fit are in `file`; null if it is valid. */
 export function problemOf(file: Uint8Array, size: number, label: Label, fingerprint: Uint8Array): string | null {

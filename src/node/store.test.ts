@@ -29,7 +29,7 @@ function slowStore() {
 }
 
 const label = (step: number) => ({ kind: "state", step }) as const;
-const put = (store: Store, step: number): Promise<void> => store.put(label(step), (block) => block.fill(step));
+const put = (store: Store, step: number): Promise<string> => store.put(label(step), (block) => block.fill(step));
 const eventLoop = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve));
 
 describe("a store", () => {

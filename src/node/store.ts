@@ -19,12 +19,14 @@ import { invariant } from "../base/invariant.ts";
 import type { Files } from "./files.ts";
 import { isRunning } from "./folder-lock.ts";
 import {
+  checksumIn,
   damaged,
   fileName,
   HEADER_BYTES,
   type Kind,
   type Label,
   labelOf,
+  type Part,
   problemOf,
   seal,
   storageError,
@@ -40,6 +42,10 @@ export interface StoreOptions {
   readonly sizes: Readonly<Record<Kind, number>>;
   /** Advice for the error of a failed write. */
   readonly afterFailure: string;
+  /** The files hold this part of each snapshot; default: all of it. */
+  readonly part?: Part;
+  /** Default: those of the window. */
+  readonly buffers?: number;
 }
 
 /** Bytes of a store's buffers. */
@@ -58,13 +64,15 @@ export class Store {
   readonly #waiting: (() => void)[] = [];
   /** By name; each resolves, whether the write succeeds or not. */
   readonly #inFlight = new Map<string, Promise<void>>();
+  /** Of the same files. */
+  readonly #checksums = new Map<string, string>();
   #failure: unknown = null;
 
   constructor(files: Files, options: StoreOptions) {
     this.#files = files;
     this.#options = options;
     const bytes = windowBytes(options.sizes) / WINDOW;
-    this.#free = Array.from({ length: WINDOW }, () => new Uint8Array(bytes));
+    this.#free = Array.from({ length: options.buffers ?? WINDOW }, () => new Uint8Array(bytes));
   }
 
   get busy(): boolean {
@@ -72,26 +80,31 @@ export class Store {
   }
 
   pathOf(label: Label): string {
-    return join(this.#options.folder, fileName(label));
+    return join(this.#options.folder, this.#nameOf(label));
+  }
+
+  #nameOf(label: Label): string {
+    return fileName(label, this.#options.part);
   }
 
   /** All files, readable or not. Temporary files of dead writers are removed. */
   async labels(): Promise<readonly Label[]> {
-    const { folder } = this.#options;
-    const names = await this.#files.list(folder);
-    for (const name of names) if (isLeftover(name)) await this.#files.remove(join(folder, name));
+    const names = await namesIn(this.#files, this.#options.folder);
     return names.flatMap((name) => labelOf(name) ?? []);
   }
 
-  /** Fills a block and starts writing it; returns when the block is filled. */
-  async put(label: Label, fill: (block: Uint8Array) => void): Promise<void> {
-    const name = fileName(label);
+  /** Fills a block and starts writing it; returns the file's checksum when the block is filled. */
+  async put(label: Label, fill: (block: Uint8Array) => void): Promise<string> {
+    const name = this.#nameOf(label);
     // the same snapshot is already being written
-    if (this.#inFlight.has(name)) return;
+    const known = this.#checksums.get(name);
+    if (known !== undefined) return known;
     const buffer = await this.#buffer();
     const file = buffer.subarray(0, HEADER_BYTES + this.#options.sizes[label.kind]);
     fill(file.subarray(HEADER_BYTES));
     seal(file, label, this.#options.fingerprint);
+    const checksum = checksumIn(file);
+    this.#checksums.set(name, checksum);
     const started = performance.now();
     const done = this.#write(name, file)
       .then(() => {
@@ -103,9 +116,11 @@ export class Store {
       })
       .finally(() => {
         this.#inFlight.delete(name);
+        this.#checksums.delete(name);
         this.#release(buffer);
       });
     this.#inFlight.set(name, done);
+    return checksum;
   }
 
   async #write(name: string, file: Uint8Array): Promise<void> {
@@ -124,8 +139,8 @@ export class Store {
   }
 
   /** Reads and checks a file; throws `StorageError` if there is no intact one. */
-  async get(label: Label, use: (block: Uint8Array) => void): Promise<void> {
-    await this.#inFlight.get(fileName(label));
+  async get(label: Label, use: (block: Uint8Array, checksum: string) => void): Promise<void> {
+    await this.#inFlight.get(this.#nameOf(label));
     const buffer = await this.#buffer();
     try {
       const path = this.pathOf(label);
@@ -133,7 +148,7 @@ export class Store {
       const size = await this.#fill(path, file);
       const problem = problemOf(file, size, label, this.#options.fingerprint);
       if (problem !== null) throw damaged(path, problem);
-      use(file.subarray(HEADER_BYTES));
+      use(file.subarray(HEADER_BYTES), checksumIn(file));
       this.read++;
     } finally {
       this.#release(buffer);
@@ -150,13 +165,13 @@ export class Store {
   }
 
   async remove(label: Label): Promise<void> {
-    await this.#inFlight.get(fileName(label));
+    await this.#inFlight.get(this.#nameOf(label));
     await this.#files.remove(this.pathOf(label));
   }
 
   /** Waits until a file is durable. */
   async durable(label: Label): Promise<void> {
-    await this.#inFlight.get(fileName(label));
+    await this.#inFlight.get(this.#nameOf(label));
     this.check();
   }
 
@@ -194,9 +209,16 @@ export class Store {
   }
 }
 
+/** The files of a folder. Temporary ones of dead writers are removed. */
+export async function namesIn(files: Files, folder: string): Promise<readonly string[]> {
+  const names = await files.list(folder);
+  for (const name of names) if (isLeftover(name)) await files.remove(join(folder, name));
+  return names.filter((name) => !isLeftover(name));
+}
+
 /** Temporary files of a dead process, or earlier ones of this process; all other files stay, whatever their suffix. */
 function isLeftover(name: string): boolean {
-  const match = /^(?:run\.json|run\.lock|(?:state|adjoint)-\d+\.tide)\.(\d+)\.tmp$/.exec(name);
+  const match = /^(?:run\.json|run\.lock|(?:state|adjoint)-\d+(?:\.\d+-of-\d+)?\.tide)\.(\d+)\.tmp$/.exec(name);
   if (!match) return false;
   const pid = Number(match[1]);
   return pid === process.pid || !isRunning(pid);

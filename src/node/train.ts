@@ -6,11 +6,10 @@
  */
 import { compile } from "../api/compile.ts";
 import { currentHost, targetOf } from "../api/host.ts";
-import { PLANNING_OPTIONS, type PlanningOptions, parsePlanning } from "../api/request.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { type TensorType, tensorType } from "../ir/type.ts";
-import { describe, fail, type OptionKinds, requireFunction, requireOptions } from "../trace/arguments.ts";
+import { fail } from "../trace/arguments.ts";
 import { type AnyFunction, flattenArguments, type Traced, traceFlat } from "../trace/function.ts";
 import { spareTensor, type Tensor } from "../trace/tensor.ts";
 import { type Flat, flatten, flattenLike, type Tree, unflatten } from "../trace/tree.ts";
@@ -19,72 +18,22 @@ import { type Files, NODE_FILES } from "./files.ts";
 import { inFolder } from "./folder-lock.ts";
 import { claimFolder, fingerprintOf, hashOfGraph, hashOfTensors, type Identity } from "./identity.ts";
 import { gather, type Layout, layoutOf, sectionOf, tensorsOf } from "./layout.ts";
-import { requireInteger, type UsedTarget, usedTarget } from "./long-run-options.ts";
+import { usedTarget } from "./long-run-options.ts";
+import { ranksOf } from "./mpi/ranks.ts";
 import { Pace } from "./pace.ts";
+import { trainOnMesh } from "./ranks/train.ts";
 import { Store } from "./store.ts";
-
-/** Options of planning and compilation; these are not part of the run's identity. */
-const PLANNED = ["memory", "maxSlowdown", "strategy", "segments", "target", "threads"] as const;
-type StepOptions = Pick<PlanningOptions, (typeof PLANNED)[number]>;
-
-/** The planning options among all options. */
-function plannedOf<T extends object>(from: T): Pick<T, Extract<keyof T, (typeof PLANNED)[number]>> {
-  return Object.fromEntries(Object.entries(from).filter(([name]) => PLANNED.includes(name as never))) as never;
-}
-
-/** A run that is worth a folder is worth the whole search for a plan. */
-const stepOptions = (options: StepOptions): PlanningOptions => ({ effort: "full", ...plannedOf(options), donate: [0] });
-
-/** Options of {@link train}. */
-export interface TrainOptions<S extends Tree, B extends readonly Tree[]> extends StepOptions {
-  /** One step: the next state, of the same structure and types, and the loss. */
-  readonly step: (state: S, ...batch: B) => readonly [S, Tensor];
-  readonly state: S;
-  readonly steps: number;
-  /** The further arguments of step `i`; must be a pure function of `i`. */
-  readonly batch: (i: number) => Readonly<B> | Promise<Readonly<B>>;
-  readonly directory: string;
-  /** Steps between checkpoints; default: about a second, and at most a twentieth of the time. */
-  readonly every?: number;
-  /** Called after each step. */
-  readonly onStep?: (i: number, loss: Tensor) => void;
-}
-
-/** What {@link train} returns. */
-export interface TrainResult<S> extends UsedTarget {
-  readonly state: S;
-  /** Of the last step; null if no step ran. */
-  readonly loss: Tensor | null;
-  /** Steps that this process ran. */
-  readonly ran: number;
-  readonly resumed: boolean;
-  /** Damaged checkpoints that were skipped. */
-  readonly damaged: readonly string[];
-}
-
-const OPTIONS: OptionKinds<TrainOptions<Tree, readonly Tree[]>> = {
-  step: "a function",
-  state: "anything",
-  steps: "a number",
-  batch: "a function",
-  directory: "a text",
-  every: "a number",
-  onStep: "a function",
-  ...plannedOf(PLANNING_OPTIONS),
-};
-
-function requireTrain(options: TrainOptions<Tree, readonly Tree[]>): void {
-  requireOptions("train", options, OPTIONS);
-  parsePlanning("train", stepOptions(options));
-  requireFunction("train", "step", options.step, "train({ step: (state, x, y) => [state, loss], … })");
-  requireFunction("train", "batch", options.batch, "train({ batch: (i) => [x, y], … })");
-  requireInteger("train: steps", options.steps, 0, "give a whole number, 0 or more");
-  if (options.every !== undefined)
-    requireInteger("train: every", options.every, 1, "give a number of steps, 1 or more");
-  if (typeof options.directory !== "string") {
-    fail("InvalidArgument", `train: directory is ${describe(options.directory)}`, "give the path of a folder");
-  }
-}
+import {
+  type AnyTrainOptions,
+  isParallel,
+  type ParallelTrainOptions,
+  type ParallelTrainResult,
+  requireDataParallel,
+  requireTrain,
+  stepOptions,
+  type TrainOptions,
+  type TrainResult,
+} from "./train-options.ts";
 
 /** The state with the last loss, as a block. */
 interface Checkpoint {
@@ -158,16 +107,52 @@ async function lastPoint(store: Store, { layout, flat }: Checkpoint, steps: numb
  *   directory: mkdtempSync(join(tmpdir(), "training-")),
  * }); console.log(state.toArray(), loss?.item());
  */
-export async function train<S extends Tree, B extends readonly Tree[]>(
+export function train<S extends Tree, B extends readonly Tree[]>(
   options: TrainOptions<S, B>,
-  files: Files = NODE_FILES,
-): Promise<TrainResult<S>> {
-  const untyped = options as unknown as TrainOptions<Tree, readonly Tree[]>;
-  requireTrain(untyped);
-  return inFolder(files, "train", untyped.directory, () => trainAlone(untyped, files) as Promise<TrainResult<S>>);
+  files?: Files,
+): Promise<TrainResult<S>>;
+/**
+ * Trains on a mesh of devices, with what `dataParallel` gives: every process that `mpirun` started calls it, with the same folder. Each
+ * writes its part of the state; a run that was killed goes on from the last snapshot of which all parts are there, to the same bits, also
+ * on another number of devices or with another `zero`.
+ *
+ * @throws InvalidArgument for options that are none, and where ranks start from other parameters; StorageError where the
+ * folder cannot be used or is another run's; DeviceFailed for what another rank could not do
+ *
+ * @memory Beside the step's arena each device has a buffer for its part of the state.
+ *
+ * @example import { mkdtempSync } from "node:fs"; import { tmpdir } from "node:os"; import { join } from "node:path";
+ * import { compile, random, type Tensor, tensor } from "tidemark"; import { mpi, train } from "tidemark/node";
+ * import { adam } from "tidemark/optim"; import { dataParallel, mesh } from "tidemark/parallel";
+ *
+ * const devices = mesh({ data: mpi().size });
+ * const lossOf = (w: Tensor, x: Tensor) => x.matmul(w).square().mean();
+ * const training = dataParallel(lossOf, adam({ lr: 0.1 }), { mesh: devices, over: "data", zero: 2 });
+ * const { state, device } = await train({
+ *   parallel: training,
+ *   params: tensor([1, 2]),
+ *   steps: 20,
+ *   batch: (i, { part, parts }) => [random.normal(random.key(i * parts + part), [8 / parts, 2])],
+ *   directory: mkdtempSync(join(tmpdir(), "training-")), // of several processes the same one
+ * });
+ * const params = compile(training.params)(state);
+ * if (device.rank === 0) console.log(params.shape); // [2]
+ */
+export function train<P extends Tree, B extends readonly Tree[]>(
+  options: ParallelTrainOptions<P, B>,
+  files?: Files,
+): Promise<ParallelTrainResult<P>>;
+export async function train(options: unknown, files: Files = NODE_FILES): Promise<TrainResult<Tree>> {
+  if (isParallel(options)) {
+    requireDataParallel(options);
+    return trainOnMesh(options, files, ranksOf("train", options.parallel.mesh));
+  }
+  const alone = options as AnyTrainOptions;
+  requireTrain(alone);
+  return inFolder(files, "train", alone.directory, () => trainAlone(alone, files));
 }
 
-async function trainAlone(options: TrainOptions<Tree, readonly Tree[]>, files: Files): Promise<TrainResult<Tree>> {
+async function trainAlone(options: AnyTrainOptions, files: Files): Promise<TrainResult<Tree>> {
   const { step, steps, batch, directory, every = null, onStep } = options;
   const flat = flatten(options.state, "state", "result");
   // the steps donate their states, and the first one is the user's

@@ -2,9 +2,10 @@
 import { describe, expect, it } from "vitest";
 import { leavesOf, runOnDevices, trainedOnDevices } from "../../tests/support/devices.ts";
 import { Random } from "../../tests/support/random.ts";
-import { type Tensor, tensor, zeros } from "../api/index.ts";
+import { specsOf, type Tensor, tensor, zeros } from "../api/index.ts";
+import { elementsOf } from "../ir/type.ts";
 import { adam, clipByGlobalNorm, lamb, sgd } from "../optim/index.ts";
-import { unflatten } from "../trace/tree.ts";
+import { flatten, unflatten } from "../trace/tree.ts";
 import { type DataParallelOptions, dataParallel } from "./data-parallel.ts";
 import { mesh } from "./mesh.ts";
 
@@ -161,5 +162,22 @@ describe("data parallel", () => {
     expect(() => train.params(1 as never)).toThrow("dataParallel: params is given no state");
     const whole = { params: tensor([[1], [2]]), slots: {}, step: tensor(0, { dtype: "i32" }) };
     expect(() => train.whole(whole as never)).toThrow("give what init, resume or step made");
+  });
+});
+
+describe("the layout of a state", () => {
+  it.each([0, 1, 2, 3] as const)("has what devices keep of each tensor: zero %i", (zero) => {
+    const options = { mesh: mesh({ data: 4, tensor: 2 }), over: "data", params: { a: "tensor", b: [], c: [] }, zero };
+    const train = dataParallel(lossOf, adam(), options);
+    const { tensors, own, over } = train.layout(start);
+    expect([own, over]).toEqual([["tensor"], ["data"]]);
+    const { params, slots, step } = specsOf(train.init)(start);
+    const kept = flatten({ params, slots, step }, "state");
+    expect(kept.paths).toEqual(tensors.map(({ path }) => `state.${path}`));
+    tensors.forEach(({ type, isCut }, i) => {
+      const count = elementsOf(type.shape);
+      expect(kept.leaves[i]?.shape).toEqual(isCut ? [Math.ceil(count / 4)] : type.shape);
+    });
+    expect(tensors.filter(({ isCut }) => isCut).length).toBe([0, 6, 6, 9][zero]);
   });
 });

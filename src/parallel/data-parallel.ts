@@ -14,6 +14,7 @@ import { add, mul } from "../api/elementwise.ts";
 import { valueAndGrad } from "../api/grad.ts";
 import { fullOf } from "../api/operands.ts";
 import { reshape } from "../api/shape.ts";
+import { specsOf } from "../api/specs-of.ts";
 import { at } from "../base/invariant.ts";
 import { typeText } from "../ir/type.ts";
 import type { Optimizer, OptimizerState } from "../optim/optimizer.ts";
@@ -26,6 +27,7 @@ import { requireSummable } from "./loss-type.ts";
 import { axesOf, type Mesh, type Over, type Spec, withAxes } from "./mesh.ts";
 import { shard } from "./shard.ts";
 import { devicesAlong, fromParts, ownPart, partsOf } from "./shards.ts";
+import { layoutOfState, type StateLayout } from "./state-layout.ts";
 
 /** What each device keeps of the training state; `params` are parts where `zero` is 3. */
 export interface ParallelState<P extends Tree = Tree> {
@@ -74,6 +76,7 @@ const OPTIONS: OptionKinds<DataParallelOptions> = {
 
 /** Training on several devices: what `dataParallel` gives. */
 export interface DataParallel<P extends Tree, B extends readonly Tree[]> {
+  readonly mesh: Mesh;
   /** The state of a device before the first step, from parameters that all devices have. */
   init(params: P): ParallelState<P>;
   /** One step on the device's part of the batch, and the mean of all devices' losses. */
@@ -84,6 +87,8 @@ export interface DataParallel<P extends Tree, B extends readonly Tree[]> {
   whole(state: ParallelState<P>): OptimizerState<P>;
   /** The state of a device from a whole one, of these devices or of others. */
   resume(state: OptimizerState<P>): ParallelState<P>;
+  /** Where the state lies, by the types of the parameters: for what writes and reads it, as `train` of `tidemark/node` does. */
+  layout(params: P): StateLayout;
 }
 
 interface Settings {
@@ -248,11 +253,13 @@ export function dataParallel<P extends Tree, B extends readonly Tree[]>(
   else requireFunction("dataParallel", "the loss", lossOf, "dataParallel((params, x) => loss, adam(), { mesh, over })");
   const training = new Training<P, B>(lossOf, optimizer, options);
   return {
+    mesh: options.mesh,
     init: (params) => training.init(params),
     step: (state, ...batch) => training.step(state, batch),
     params: (state) => training.params(state),
     whole: (state) => training.whole(state),
     resume: (state) => training.resume(state),
+    layout: (params) => training.layout(params),
   };
 }
 
@@ -410,6 +417,13 @@ class Training<P extends Tree, B extends readonly Tree[]> {
     };
     const spec = this.#spec(slotsIn("params", state, OF_DEVICE));
     return this.#sharded(params, [spec], this.#options.params ?? [])(state);
+  }
+
+  layout(params: P): StateLayout {
+    const { mesh, params: own = [] } = this.#options;
+    const [optimizer, { over, zero }] = [this.#optimizer, this.#settings];
+    const whole = specsOf((all: P) => optimizer.init(all))(params);
+    return layoutOfState({ mesh, over, zero, params: own, optimizer }, whole);
   }
 
   /** The axes of a whole state. */

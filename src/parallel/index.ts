@@ -37,6 +37,7 @@ export {
 } from "./pipeline/schedule.ts";
 export { type DeviceModule, type RunDevicesOptions, runDevices } from "./run-devices.ts";
 export { type ShardOptions, shard } from "./shard.ts";
+export type { StateLayout, StateTensor } from "./state-layout.ts";
 export {
   columnLinear,
   type HeadsParams,

@@ -30,7 +30,7 @@ const OPTIONS: OptionKinds<ShardOptions> = {
 };
 
 /** The keys that lead to every leaf of a tree. */
-function leafKeys(def: TreeDef, keys: readonly string[] = []): readonly (readonly string[])[] {
+export function leafKeys(def: TreeDef, keys: readonly string[] = []): readonly (readonly string[])[] {
   if (def.kind === "tensor") return [keys];
   if (def.kind === "array") return def.items.flatMap((item, i) => leafKeys(item, [...keys, String(i)]));
   return def.kind === "object" ? def.entries.flatMap(([key, item]) => leafKeys(item, [...keys, key])) : [];

@@ -14,6 +14,7 @@ import { experts } from "./experts.ts";
 import { failures } from "./failures.ts";
 import { nccl, ncclFailures } from "./nccl.ts";
 import { onePipeline, pipelines } from "./pipelines.ts";
+import { trainRuns } from "./train-runs.ts";
 import { hostCount, trained, training, zero } from "./training.ts";
 
 installPart("host", nodeHost);
@@ -43,6 +44,7 @@ const PARTS: Readonly<Record<string, () => unknown>> = {
   nccl,
   ...failures,
   ...ncclFailures,
+  ...trainRuns,
 };
 
 const [, , name = ""] = process.argv;

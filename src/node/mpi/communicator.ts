@@ -24,6 +24,8 @@ import { INSTALL_MPI } from "./toolchain.ts";
 
 /** Room for texts of the library. */
 const TEXT_BYTES = 1024;
+/** How long a process that has failed alone may take to say so and end by itself. */
+const GRACE_MS = 1000;
 
 const unsupported = (summary: string, help: string): TidemarkError =>
   new TidemarkError("TargetUnsupported", summary, { help });
@@ -72,6 +74,8 @@ export class Communicator implements Launched {
   #program: RankProgram | null = null;
   /** What is done before this process leaves the others. */
   readonly #last: (() => void)[] = [];
+  /** Of this process, which the others do not know of. */
+  #failure: string | null = null;
 
   constructor(library: MpiLibrary) {
     this.#library = library;
@@ -98,7 +102,30 @@ export class Communicator implements Launched {
 
   /** A program is loaded, or runs. */
   enter(program: RankProgram): void {
+    if (this.#failure !== null) this.#abort(this.#failure);
     this.#program = program;
+  }
+
+  /**
+   * This process alone has failed, and the others wait for it: all end when it does, whatever its status, when it runs a program, and
+   * shortly after in any case.
+   */
+  fail({ message }: Error): void {
+    this.#failure ??= message;
+    setTimeout(() => this.#abort(message), GRACE_MS).unref();
+  }
+
+  #abort(text: string): void {
+    this.#say(`${text}\nthe other ranks are ended too`);
+    this.#library.abort(1);
+  }
+
+  #say(text: string): void {
+    writeSync(2, `${this.#name}: ${text}\n`);
+  }
+
+  get #name(): string {
+    return `rank ${this.rank} of ${this.size} (process ${process.pid} on ${hostname()})`;
   }
 
   #membersOf({ mesh }: Mesh): Members {
@@ -133,6 +160,12 @@ export class Communicator implements Launched {
     return Int32Array.from(groups, (group) => this.#groupNumber(group));
   }
 
+  /** Bytes of all devices of a mesh, as many of each, in the order of ranks; this process sleeps until all have given theirs. */
+  collect(mesh: Mesh, own: Uint8Array): Uint8Array {
+    const { all } = this.#membersOf(mesh);
+    return this.#collected(all, own);
+  }
+
   #agree(name: string, text: string, mesh: Mesh): void {
     const { all } = this.#membersOf(mesh);
     const digests = this.gathered(all, Buffer.from(digest(text), "latin1"));
@@ -145,10 +178,14 @@ export class Communicator implements Launched {
 
   /** As many bytes of each process of a group with a number, in their order. */
   gathered(group: number, mine: Uint8Array): readonly Uint8Array[] {
-    const [count, bytes] = [this.#library.size(group), mine.length];
-    const all = new Uint8Array(count * bytes);
-    this.#library.collect(group, mine, all, bytes);
-    return Array.from({ length: count }, (_, i) => all.subarray(i * bytes, (i + 1) * bytes));
+    const [all, bytes] = [this.#collected(group, mine), mine.length];
+    return Array.from({ length: this.#library.size(group) }, (_, i) => all.subarray(i * bytes, (i + 1) * bytes));
+  }
+
+  #collected(group: number, mine: Uint8Array): Uint8Array {
+    const all = new Uint8Array(this.#library.size(group) * mine.length);
+    this.#library.collect(group, mine, all, mine.length);
+    return all;
   }
 
   /** A collective of a program that is no C: its number. */
@@ -181,33 +218,30 @@ export class Communicator implements Launched {
   }
 
   /** Whether everything was done that others may need. */
-  #isDone(say: (text: string) => void): boolean {
+  #isDone(): boolean {
     try {
       for (const last of this.#last) last();
       return true;
     } catch (error) {
-      say(error instanceof Error ? error.message : String(error));
+      this.#say(error instanceof Error ? error.message : String(error));
       return false;
     }
   }
 
   /** Ends with the process: all of them where it failed. */
   endWithProcess(): void {
-    const name = `rank ${this.rank} of ${this.size} (process ${process.pid} on ${hostname()})`;
-    const say = (text: string): void => {
-      writeSync(2, `${name}: ${text}\n`);
-    };
     process.on("uncaughtExceptionMonitor", (error: Error) => {
       const text = error instanceof TidemarkError ? error.message : (error.stack ?? String(error));
-      say(`${text}\n${name}: ${this.state}`);
+      this.#say(`${text}\n${this.#name}: ${this.state}`);
     });
     process.on("exit", (code) => {
-      if (code === 0 && this.#isDone(say)) {
+      if (code === 0 && this.#failure !== null) this.#abort(this.#failure);
+      if (code === 0 && this.#isDone()) {
         this.#library.end();
         return;
       }
       const status = code === 0 ? 1 : code;
-      say(`ended with status ${status}, ${this.state}; the other ranks are ended too`);
+      this.#say(`ended with status ${status}, ${this.state}; the other ranks are ended too`);
       this.#library.abort(status);
     });
   }
