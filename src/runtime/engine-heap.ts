@@ -37,9 +37,8 @@ type Flag = readonly [during: string, otherwise: string, since: number, until: n
 const FLAGS: readonly Flag[] = [
   // the young generation does not grow
   ["--semi-space-growth-factor=1", "--semi-space-growth-factor=2", 0, Infinity],
-  // the old one is collected when it is twice as large, not when it is several times: before it has outgrown what arenas take,
-  // and not so often that collections take a tenth of planning
-  ["--heap-growing-percent=100", "--heap-growing-percent=0", 0, Infinity],
+  // the old one is collected when it has grown by this much in a hundred, not when it is several times as large
+  ["--heap-growing-percent=30", "--heap-growing-percent=0", 0, Infinity],
   // the compiler in the middle takes tens of megabytes to make machine code of what plans
   ["--no-maglev", "--maglev", 24, Infinity],
   // most of what plans runs for less time than it takes to optimize it: functions wait longer for it
