@@ -1,7 +1,8 @@
 /** @file Helpers of both modes: names for the results of rules, and replay numbers. */
+
 import type { Build } from "../ir/build.ts";
 import type { Graph, Value } from "../ir/graph.ts";
-import { newValue } from "../ir/graph.ts";
+import { newValue, nodeLike } from "../ir/graph.ts";
 
 /**
  * Names the result of a rule, if the node appended last computes it and it has no name: rules do not know what their
@@ -14,7 +15,7 @@ export function nameLast(b: Build, value: Value, name: string | undefined, since
     return value;
   const named = newValue(value.type, name);
   b.nodes.pop();
-  b.append({ ...last, outputs: [named] });
+  b.append(nodeLike(last, { outputs: [named] }));
   return named;
 }
 

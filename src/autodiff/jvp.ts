@@ -3,11 +3,12 @@
  * the float results. A node's tangent follows the node directly, so that memory is that of the primals plus one
  * tangent for each live primal. A tangent of zero is null, and becomes a tensor only if it is a result.
  */
+
 import { TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
-import { newValue } from "../ir/graph.ts";
+import { newValue, nodeLike } from "../ir/graph.ts";
 import type { RegionRule } from "../ir/op.ts";
 import { isFloat } from "../kernel/dtype.ts";
 import { full, fullAttrs, fullLike } from "../ops/create.ts";
@@ -58,7 +59,7 @@ class Forward {
 
   #copy(node: Node, inputs: readonly Value[]): Node {
     const outputs = node.outputs.map((value) => newValue(value.type, value.name));
-    const copy = { ...node, inputs, outputs };
+    const copy = nodeLike(node, { inputs, outputs });
     this.b.append(copy);
     this.#define(node, outputs);
     return copy;
@@ -78,7 +79,7 @@ class Forward {
     b.replay = node.replay;
     const rule = regionRule(node);
     if (rule) {
-      this.#region(rule, { ...node, inputs }, active);
+      this.#region(rule, nodeLike(node, { inputs }), active);
       return;
     }
     const copy = this.#copy(node, inputs);

@@ -7,10 +7,11 @@
  *
  * The rest of other loops and of branches is the node as it was, which computes the known values once more.
  */
+
 import { at } from "../base/invariant.ts";
 import { type Loop, loopOf, wiringOf, withSizes } from "../ir/control.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
-import { newValue } from "../ir/graph.ts";
+import { newValue, nodeLike } from "../ir/graph.ts";
 import { withLiveNodes } from "../ir/walk.ts";
 import { stackType } from "../ops/region-checks.ts";
 import type { Split } from "./split.ts";
@@ -118,8 +119,7 @@ function knownNode(node: Node, regions: readonly Bound[], { inputs, outputs }: M
       return [group, inputs.slice(from - group.size, from).filter((one) => one).length] as const;
     }),
   );
-  return {
-    ...node,
+  return nodeLike(node, {
     inputs: node.inputs.filter((_, i) => inputs[i]),
     outputs: node.outputs.filter((_, i) => outputs[i]),
     attrs: wiring ? withSizes(node.attrs, wiring, (group) => sizes.get(group) ?? 0) : node.attrs,
@@ -132,7 +132,7 @@ function knownNode(node: Node, regions: readonly Bound[], { inputs, outputs }: M
       const live = withLiveNodes({ ...bound.region, results });
       return { ...live, params: bound.region.params.filter((_, i) => flags[i]) };
     }),
-  };
+  });
 }
 
 /** Of values, those marked and the others. */
@@ -170,7 +170,7 @@ function hoisted(known: readonly Node[], wanted: ReadonlySet<Value>, consts: Rea
   }
   for (const node of known.filter((one) => chosen.has(one))) {
     const outputs = node.outputs.map(({ type, name }) => newValue(type, name));
-    nodes.push({ ...node, inputs: node.inputs.map((value) => outside.get(value) ?? value), outputs });
+    nodes.push(nodeLike(node, { inputs: node.inputs.map((value) => outside.get(value) ?? value), outputs }));
     node.outputs.forEach((value, o) => {
       outside.set(value, at(outputs, o));
     });
@@ -203,17 +203,15 @@ function splitScan(node: Node, loop: Loop, { inputs, outputs }: Members, split: 
   const [knownOut, otherOut] = parted(node.outputs, outputs);
   const [knownResults, otherResults] = parted(body.results, outputs);
   const knownBody = withLiveNodes({ ...body, nodes: made.known, results: [...knownResults, ...stacked] });
-  const known: Node = {
-    ...node,
+  const known: Node = nodeLike(node, {
     inputs: [...count, ...pick(given, [...kc, ...kx, ...kk])],
     outputs: [...knownOut, ...stacks],
     attrs: { ...node.attrs, carries: kc.length, xs: kx.length },
     regions: [{ ...knownBody, params: [i, ...pick(params, [...kc, ...kx, ...kk])] }],
-  };
+  });
   const taken = [...uc, ...ux, ...readXs];
   const constants = [...uk, ...readConsts];
-  const rest: Node = {
-    ...node,
+  const rest: Node = nodeLike(node, {
     inputs: [...count, ...pick(given, taken), ...stacks, ...pick(given, constants), ...outside.values()],
     outputs: otherOut,
     attrs: { ...node.attrs, carries: uc.length, xs: ux.length + readXs.length + stacks.length },
@@ -225,7 +223,7 @@ function splitScan(node: Node, loop: Loop, { inputs, outputs }: Members, split: 
         results: otherResults,
       },
     ],
-  };
+  });
   return { known: [...nodes, known], rest };
 }
 
@@ -239,5 +237,5 @@ export function splitControl(node: Node, isKnown: ReadonlySet<Value>, split: Spl
   const loop = loopOf(node);
   if (loop && !loop.test) return splitScan(node, loop, members, split);
   const outputs = node.outputs.map((value, o) => (members.outputs[o] ? newValue(value.type, value.name) : value));
-  return { known: [knownNode(node, regions, members)], rest: { ...node, outputs } };
+  return { known: [knownNode(node, regions, members)], rest: nodeLike(node, { outputs }) };
 }

@@ -16,11 +16,12 @@
  * A `while` with a maximum number of iterations is the same with a count. Without a bound no storage can be planned for its
  * residuals: its reverse is a `rewind` (ops/rewind.ts), which recomputes states.
  */
+
 import { at, invariant } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
 import type { Loop } from "../ir/control.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
-import { newValue } from "../ir/graph.ts";
+import { newValue, nodeLike } from "../ir/graph.ts";
 import { full, fullAttrs } from "../ops/create.ts";
 import { scan, type WhileAttrs } from "../ops/loops.ts";
 import { INDEX, stackType } from "../ops/region-checks.ts";
@@ -162,7 +163,7 @@ class ReverseBody {
   append(node: Node): void {
     const inputs = node.inputs.map(this.resolve);
     const outputs = node.outputs.map((value) => newValue(value.type, value.name));
-    this.#b.append({ ...node, inputs, outputs });
+    this.#b.append(nodeLike(node, { inputs, outputs }));
     node.outputs.forEach((value, i) => {
       this.#now.set(value, at(outputs, i));
     });
@@ -367,7 +368,7 @@ function forwardLoop(context: ReverseContext, loop: ActiveLoop, node: Node): { c
   const own = parts.carries.length + parts.ys.length;
   const stacked = extra.map((value) => newValue(stackType(value.type, parts.length), value.name));
   const outputs = [...node.outputs.slice(0, own), ...stacked, ...node.outputs.slice(own)];
-  const copy = context.append({ ...node, regions, outputs });
+  const copy = context.append(nodeLike(node, { regions, outputs }));
   const stacks = new Map<Value, Value>();
   for (const value of residuals.kept) {
     const y = ys.indexOf(value);

@@ -15,11 +15,12 @@
  * The one exception is a checkpointed call: its nodes are appended once more before their backward, under a new number
  * (`replay`), so that only the call's inputs cross from forward to backward.
  */
+
 import { at, invariant } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
 import { loopOf, reversalOf } from "../ir/control.ts";
 import type { Graph, Node, Phase, Value } from "../ir/graph.ts";
-import { newValue } from "../ir/graph.ts";
+import { newValue, nodeLike } from "../ir/graph.ts";
 import { cotangentWithin } from "../ir/label.ts";
 import { alike } from "../ir/variance.ts";
 import { isFloat } from "../kernel/dtype.ts";
@@ -126,7 +127,7 @@ class Reverse {
       case "inline":
         return this.forward(rule.body, inputs, inside(node, marks), tape);
       case "gated":
-        return this.#gated(rule.body, { ...node, inputs }, marks, tape);
+        return this.#gated(rule.body, nodeLike(node, { inputs }), marks, tape);
       case "custom_vjp": {
         const made = this.b.inline(rule.forward, inputs, this.#override(node, marks));
         const saved = made.slice(rule.results);
@@ -145,12 +146,12 @@ class Reverse {
         break;
       case "control": {
         const { control } = rule;
-        if (control.kind !== "reversal") return this.#control({ ...node, inputs }, marks, tape);
+        if (control.kind !== "reversal") return this.#control(nodeLike(node, { inputs }), marks, tape);
         if (!isTranspose(node, control.reversal)) {
           return this.forward(expandRewind(node, control.reversal), inputs, inside(node, marks), tape);
         }
         outputs = this.#copy(node, inputs, marks).outputs;
-        tape.push(this.#transposeEntry({ ...node, inputs }, outputs));
+        tape.push(this.#transposeEntry(nodeLike(node, { inputs }), outputs));
         break;
       }
       default: {
@@ -213,7 +214,12 @@ class Reverse {
 
   #copy(node: Node, inputs: readonly Value[], marks: Marks): Node {
     const outputs = node.outputs.map((value) => newValue(value.type, marks.name(value.name)));
-    const copy = { ...node, inputs, outputs, phase: marks.phase ?? node.phase, replay: marks.replay(node.replay) };
+    const copy = nodeLike(node, {
+      inputs,
+      outputs,
+      phase: marks.phase ?? node.phase,
+      replay: marks.replay(node.replay),
+    });
     this.b.append(copy);
     return copy;
   }

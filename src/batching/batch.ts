@@ -6,11 +6,12 @@
  *   h = matmul(x, w)       x f32[4,8]       h f32[4,2]
  *   h = matmul(x, w)       x f32[5·4,8]     h f32[5·4,2]      over a batch of 5 where w is the same for all
  */
+
 import { at, invariant } from "../base/invariant.ts";
 import { batchRule } from "../ir/batch.ts";
 import { Build } from "../ir/build.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
-import { newValue } from "../ir/graph.ts";
+import { newValue, nodeLike } from "../ir/graph.ts";
 import type { RegionRule } from "../ir/op.ts";
 import { byteLength, withShape } from "../ir/type.ts";
 import { isFloat } from "../kernel/dtype.ts";
@@ -162,7 +163,7 @@ export function batch(
     const batched = inputs.map((value) => varying.has(value));
     if (!batched.includes(true)) {
       const outputs = node.outputs.map(({ type, name }) => newValue(type, name));
-      b.append({ ...node, inputs, outputs });
+      b.append(nodeLike(node, { inputs, outputs }));
       node.outputs.forEach((value, i) => {
         now.set(value, at(outputs, i));
       });
@@ -174,7 +175,7 @@ export function batch(
     b.scope = node.scope;
     b.within = node.within;
     const own = (region: Graph, request: BatchRequest): BatchedGraph => batch(region, size, request);
-    const made = batchedNode({ b, node: { ...node, inputs }, batched, size, batch: own });
+    const made = batchedNode({ b, node: nodeLike(node, { inputs }), batched, size, batch: own });
     node.outputs.forEach((value, i) => {
       now.set(value, at(made.values, i));
       if (made.batched[i]) varying.add(at(made.values, i));

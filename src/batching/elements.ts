@@ -2,7 +2,7 @@
 
 import { Build } from "../ir/build.ts";
 import type { Value } from "../ir/graph.ts";
-import { newValue } from "../ir/graph.ts";
+import { newValue, nodeLike } from "../ir/graph.ts";
 import { withShape } from "../ir/type.ts";
 import { scan } from "../ops/loops.ts";
 import { INDEX } from "../ops/region-checks.ts";
@@ -17,7 +17,7 @@ export function overElements({ b, node, batched, size }: NodeSite): Batched {
   let [nextOwn, nextSame] = [0, 0];
   const inputs = node.inputs.map((_, i) => (batched[i] ? own[nextOwn++] : same[nextSame++]) as Value);
   const outputs = node.outputs.map(({ type, name }) => newValue(type, name));
-  body.append({ ...node, inputs, outputs });
+  body.append(nodeLike(node, { inputs, outputs }));
   const attrs = {
     ...{ carries: 0, xs: rows.length, length: size, reverse: false },
     ...{ counted: false, reversal: "auto", snapshots: 0 },

@@ -99,7 +99,7 @@ interface KeptPlan {
 }
 
 /** Changes when what is kept is read differently. */
-const FORMAT = 2;
+const FORMAT = 3;
 
 const scratchOf = ({ program }: PlannedProgram["plan"]): KeptPlan["scratch"] =>
   program.steps.map(({ scratch }) => scratch);

@@ -2,10 +2,11 @@
  * @file The builder that appends nodes to a graph under construction. Shape rules run here, so a graph that was built is
  * typed. Used by tracing, by derivative rules and by passes.
  */
+
 import { grouped, TidemarkError, withLocation } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import type { Graph, Node, Phase, Value } from "./graph.ts";
-import { newValue } from "./graph.ts";
+import { newValue, nodeLike } from "./graph.ts";
 import type { AnyOp, Attrs, OpDef } from "./op.ts";
 import { elementsOf, MOST_ELEMENTS, type TensorType, typeText } from "./type.ts";
 import { rulesFor, type VaryingSite } from "./variance.ts";
@@ -17,6 +18,16 @@ export interface NodeOptions {
   readonly phase?: Phase;
   readonly where?: string | undefined;
   readonly replay?: number;
+}
+
+const NO_REGIONS: readonly Graph[] = [];
+
+function typesOfResults({ op, inputs, attrs, regions }: VaryingSite): readonly TensorType[] {
+  return op.infer(
+    inputs.map(({ type }) => type),
+    attrs,
+    regions,
+  );
 }
 
 /** Elements are numbered with 32-bit integers in kernels, whether a tensor is stored or not. */
@@ -87,48 +98,34 @@ export class Build {
   /** Appends a node and returns all its results. */
   callAll<A>(op: OpDef<A>, given: readonly Value[], attrs: A, options: NodeOptions = {}): readonly Value[] {
     const where = options.where ?? this.where;
-    const { inputs, regions, types } = this.#typed({
-      op: op as AnyOp,
-      inputs: given,
-      attrs: attrs as Attrs,
-      regions: options.regions ?? [],
-      where,
-    });
-    const outputs = types.map((type) => newValue(type, options.name));
-    const node: Node = {
-      op: op as AnyOp,
-      inputs,
-      attrs: attrs as Attrs,
-      outputs,
-      regions,
-      phase: options.phase ?? this.phase,
-      where,
-      replay: options.replay ?? this.replay,
-      scope: this.scope,
-      within: this.within,
-    };
-    this.append(node);
-    return outputs;
-  }
-
-  /** The application with types of its results; what varies over a mesh is made to fit. */
-  #typed(
-    given: VaryingSite & { readonly where: string | undefined },
-  ): VaryingSite & { readonly types: readonly TensorType[] } {
-    const rules = rulesFor(given.inputs, given.regions);
+    const regions = options.regions ?? NO_REGIONS;
+    const asked: VaryingSite = { op: op as AnyOp, inputs: given, attrs: attrs as Attrs, regions };
+    const rules = rulesFor(given, regions);
     try {
-      const site = rules?.fitted(this, given) ?? given;
-      const { op, inputs, attrs, regions } = site;
-      const inferred = op.infer(
-        inputs.map((v) => v.type),
-        attrs,
-        regions,
-      );
+      const site = rules?.fitted(this, asked) ?? asked;
+      const inferred = typesOfResults(site);
       const types = rules?.results(site, inferred) ?? inferred;
-      for (const type of types) requireAddressable(op.name, type);
-      return { ...site, types };
+      const outputs: Value[] = [];
+      for (let i = 0; i < types.length; i++) {
+        const type = types[i] as TensorType;
+        requireAddressable(op.name, type);
+        outputs.push(newValue(type, options.name));
+      }
+      this.append({
+        op: op as AnyOp,
+        inputs: site.inputs,
+        attrs: attrs as Attrs,
+        outputs,
+        regions: site.regions,
+        phase: options.phase ?? this.phase,
+        where,
+        replay: options.replay ?? this.replay,
+        scope: this.scope,
+        within: this.within,
+      });
+      return outputs;
     } catch (error) {
-      throw withLocation(error, given.where);
+      throw withLocation(error, where);
     }
   }
 
@@ -160,7 +157,7 @@ export class Build {
     const resolve = (value: Value): Value => bound.get(value) ?? value;
     for (const node of graph.nodes) {
       const same = node.where !== undefined && !node.inputs.some((input) => bound.has(input));
-      this.append(same ? node : { ...node, inputs: node.inputs.map(resolve), where: node.where ?? where });
+      this.append(same ? node : nodeLike(node, { inputs: node.inputs.map(resolve), where: node.where ?? where }));
     }
     return graph.results.map(resolve);
   }
@@ -180,14 +177,15 @@ export class Build {
     };
     for (const node of graph.nodes) {
       const outputs = node.outputs.map((v) => newValue(v.type, v.name));
-      this.append({
-        ...node,
-        inputs: node.inputs.map(resolve),
-        outputs,
-        phase: override.phase ?? node.phase,
-        where: node.where ?? override.where,
-        replay: override.replay ?? node.replay,
-      });
+      this.append(
+        nodeLike(node, {
+          inputs: node.inputs.map(resolve),
+          outputs,
+          phase: override.phase ?? node.phase,
+          where: node.where ?? override.where,
+          replay: override.replay ?? node.replay,
+        }),
+      );
       node.outputs.forEach((v, i) => {
         const made = outputs[i];
         if (made) map.set(v, made);

@@ -63,6 +63,28 @@ export function newValue(type: TensorType, name?: string): Value {
 }
 
 /**
+ * A node with some parts changed. Passes make most nodes from others, and engines give every place that copies by `{ ...node }` a
+ * layout of its own, so that nothing that reads nodes would know where their parts are.
+ */
+export function nodeLike(
+  node: Node,
+  {
+    op = node.op,
+    inputs = node.inputs,
+    attrs = node.attrs,
+    outputs = node.outputs,
+    regions = node.regions,
+    phase = node.phase,
+    where = node.where,
+    replay = node.replay,
+    scope = node.scope,
+    within = node.within,
+  }: Partial<Node>,
+): Node {
+  return { op, inputs, attrs, outputs, regions, phase, where, replay, scope, within };
+}
+
+/**
  * The only result of a node that has one.
  *
  * @example

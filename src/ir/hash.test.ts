@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { randomGraph } from "../../tests/support/random-graph.ts";
 import { allOps } from "../ops/all.ts";
-import { hashGraph, hashText, sameGraph, structuralKey } from "./hash.ts";
+import { hashGraph, hashText, KnownTexts, sameGraph, structuralKey } from "./hash.ts";
 import { parse } from "./parse.ts";
 
 const graphOf = (text: string) => parse(text, allOps)[0]!;
@@ -34,6 +34,20 @@ describe("structural identity", () => {
       graphOf(`func f(a: f32[4]) { b: f32[4] = call(a) { func g(p: f32[4]) { ${body} } } return b }`);
     expect(sameGraph(call("return p"), call("q: f32[4] = neg(p) return q"))).toBe(false);
     expect(sameGraph(call("q: f32[4] = neg(p) return q"), call("r: f32[4] = neg(p) return r"))).toBe(true);
+  });
+
+  test("keys with texts that are known from other graphs are the same", () => {
+    const texts = new KnownTexts();
+    const byName = (op: { readonly name: string }): string => op.name;
+    // attributes of two operations, one object, to which each adds defaults of its own
+    const [first] = base.nodes;
+    const shared = graphOf(
+      "func f(a: f32[4,4], b: f32[4,4]) { c: f32[4,4] = matmul(a, b) d: f32[4,4] = neg(c) return d }",
+    );
+    const nodes = shared.nodes.map((node) => ({ ...node, attrs: shared.nodes[1]!.attrs }));
+    for (const graph of [base, shared, { ...shared, nodes }, { ...base, nodes: [first!] }, base]) {
+      expect(structuralKey(graph, byName, texts)).toBe(structuralKey(graph, byName));
+    }
   });
 
   test("hashes of different random graphs differ", () => {

@@ -5,8 +5,8 @@
  */
 import { attrsKey } from "./attrs.ts";
 import type { Graph, Value } from "./graph.ts";
-import type { AnyOp } from "./op.ts";
-import { typeText } from "./type.ts";
+import type { AnyOp, Attrs } from "./op.ts";
+import { type TensorType, typeText } from "./type.ts";
 
 /**
  * A string that is equal exactly for structurally equal graphs; as long as the graph. Operations count by name; where two
@@ -19,23 +19,58 @@ import { typeText } from "./type.ts";
  * const text = "func f(x: f32[2]) { y: f32[2] = tanh(x) return y }";
  * for (const graph of parse(text, allOps)) console.log(structuralKey(graph) === structuralKey(graph)); // → true
  */
-export function structuralKey(graph: Graph, opText: (op: AnyOp) => string | number = (op) => op.name): string {
+export function structuralKey(
+  graph: Graph,
+  opText: (op: AnyOp) => string | number = (op) => op.name,
+  texts: KeyTexts = PLAIN_TEXTS,
+): string {
   const numbers = new Map<Value, number>();
-  let key = `(${defined(graph.params, numbers)})`;
+  let key = `(${defined(graph.params, numbers, texts)})`;
   for (const { op, inputs, outputs, attrs, replay, regions } of graph.nodes) {
     const read = used(inputs, numbers);
-    key += `\n${defined(outputs, numbers)}=${opText(op)}(${read}){${attrsKey(op, attrs)}}~${replay}`;
-    for (const region of regions) key += `[${structuralKey(region, opText)}]`;
+    key += `\n${defined(outputs, numbers, texts)}=${opText(op)}(${read}){${texts.attrs(op, attrs)}}~${replay}`;
+    for (const region of regions) key += `[${structuralKey(region, opText, texts)}]`;
   }
   return `${key}\n>${used(graph.results, numbers)}`;
 }
 
+/** Texts of what keys are made of. */
+export interface KeyTexts {
+  type(type: TensorType): string;
+  attrs(op: AnyOp, attrs: Attrs): string;
+}
+
+const PLAIN_TEXTS: KeyTexts = { type: typeText, attrs: attrsKey };
+
+/** The same for many graphs that have types and attributes in common, as parts of one program do: each text is made once. */
+export class KnownTexts implements KeyTexts {
+  readonly #types = new Map<TensorType, string>();
+  readonly #attrs = new Map<Attrs, { readonly op: AnyOp; readonly text: string }>();
+
+  type(type: TensorType): string {
+    const known = this.#types.get(type);
+    if (known !== undefined) return known;
+    const text = typeText(type);
+    this.#types.set(type, text);
+    return text;
+  }
+
+  /** Attributes mean what their operation's defaults add to them. */
+  attrs(op: AnyOp, attrs: Attrs): string {
+    const known = this.#attrs.get(attrs);
+    if (known?.op === op) return known.text;
+    const text = attrsKey(op, attrs);
+    this.#attrs.set(attrs, { op, text });
+    return text;
+  }
+}
+
 /** Types of values, which get their numbers here. */
-function defined(values: readonly Value[], numbers: Map<Value, number>): string {
+function defined(values: readonly Value[], numbers: Map<Value, number>, texts: KeyTexts): string {
   let text = "";
   for (const value of values) {
     numbers.set(value, numbers.size);
-    text += text === "" ? typeText(value.type) : `,${typeText(value.type)}`;
+    text += text === "" ? texts.type(value.type) : `,${texts.type(value.type)}`;
   }
   return text;
 }

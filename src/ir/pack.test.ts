@@ -86,6 +86,37 @@ describe("a packed graph", () => {
     expect(ids).toEqual([...ids].sort((i, j) => (i ?? 0) - (j ?? 0)));
   });
 
+  it("keeps the order of values whose ids are far apart, and values that nothing defines", () => {
+    const b = new Build("far");
+    const x = b.param(f4, "x");
+    const y = b.call(neg, [x], {}, { name: "y" });
+    const far = { id: y.id + 1e9, type: f4, name: "far" };
+    const last = { id: y.id + 2e9, type: f4, name: "last" };
+    const copies = b.nodes.map((node) => ({ ...node, outputs: [last] }));
+    const graph = { ...b.finish([last, far]), params: [x, far], nodes: copies };
+    const { values, words, graphs } = packGraph(graph);
+    expect(values.filter((_, i) => i % 2 === 1).map((name) => words[name])).toEqual(["x", "far", "last"]);
+    expect(graphs[0]?.results).toEqual([2, 1]);
+    expect(print(copyOf(graph))).toBe(print(graph));
+    expect(() => copyOf({ ...graph, results: [y] })).toThrow();
+  });
+
+  it("has equal attributes and types once", () => {
+    const b = new Build("f");
+    const x = b.param(tensorType("f32", [4]));
+    for (let i = 0; i < 9; i++) b.call(full, [], { dtype: "f32", shape: [4], value: i % 3 });
+    const packed = packGraph(b.finish([x]));
+    expect([packed.attrs.length, packed.types.length]).toEqual([3, 1]);
+  });
+
+  it("is refused where its numbers are not those of a graph", () => {
+    const packed = packGraph(made());
+    const [body] = packed.graphs;
+    const cut = { ...packed, graphs: body ? [{ ...body, nodes: body.nodes.slice(0, -1) }] : [] };
+    expect(() => unpackGraph(cut, OPS)).toThrow();
+    expect(() => unpackGraph({ ...packed, attrs: [] }, OPS)).toThrow();
+  });
+
   it("is none where an operation was defined outside of the package", () => {
     expect(isPackable(made(), OPS)).toBe(true);
     expect(isPackable(made(), new Map([...OPS, ["neg", { ...neg }]]))).toBe(false);

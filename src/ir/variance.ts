@@ -52,8 +52,13 @@ export interface VarianceRules {
 }
 
 /** The variance of the first of some values that varies at all. */
-export const variance = (values: readonly Value[]): Variance | undefined =>
-  values.find(({ type }) => type.varies)?.type.varies;
+export function variance(values: readonly Value[]): Variance | undefined {
+  for (let i = 0; i < values.length; i++) {
+    const { varies } = (values[i] as Value).type;
+    if (varies) return varies;
+  }
+  return undefined;
+}
 
 /** A value that varies at least as a type says. */
 export const alike = (b: Build, x: Value, type: TensorType): Value => type.varies?.rules.alike(b, x, type) ?? x;
@@ -65,7 +70,8 @@ export function overBoth(type: TensorType, { varies }: TensorType): TensorType {
 
 /** The rules where an application concerns values that vary; programs without meshes have none. */
 export function rulesFor(inputs: readonly Value[], regions: readonly Graph[]): VarianceRules | undefined {
-  const found = variance(inputs) ?? variance(regions.flatMap(({ results }) => results));
+  let found = variance(inputs);
+  for (let i = 0; !found && i < regions.length; i++) found = variance((regions[i] as Graph).results);
   return found?.rules;
 }
 

@@ -9,9 +9,11 @@
  * A value that is kept stays the same object, so metadata survives, and a rewrite that changes nothing returns the very
  * graph it was given: passes detect their fixpoint by identity.
  */
+
 import { at, InternalError, invariant } from "../base/invariant.ts";
 import { Build } from "./build.ts";
 import type { Graph, Node, Value } from "./graph.ts";
+import { nodeLike } from "./graph.ts";
 import { sameType, typeText } from "./type.ts";
 
 /**
@@ -201,7 +203,7 @@ export class Rewrite {
   /** An old node that reads the new graph; the node itself if its inputs are unchanged. */
   current(node: Node): Node {
     for (const input of node.inputs) {
-      if (this.#now.has(input)) return { ...node, inputs: node.inputs.map((old) => this.value(old)) };
+      if (this.#now.has(input)) return nodeLike(node, { inputs: node.inputs.map((old) => this.value(old)) });
     }
     // Most nodes read nothing that changed, and nothing is made for them.
     return node;
@@ -230,7 +232,7 @@ export type Visit = (b: Build, node: Node) => readonly Value[] | null;
 /** A node with its regions rewritten; the same node when that changes none of them. */
 function withRegions(node: Node, visitor: (graph: Graph) => Visit): Node {
   const regions = node.regions.map((region) => rewriteGraph(region, visitor));
-  return regions.every((region, i) => region === node.regions[i]) ? node : { ...node, regions };
+  return regions.every((region, i) => region === node.regions[i]) ? node : nodeLike(node, { regions });
 }
 
 /**
@@ -288,6 +290,6 @@ function takeOver(build: Build, node: Node, made: readonly Value[], before: numb
   if (last.outputs.length !== 1 || last.outputs[0] !== made[0] || made[0]?.name !== undefined) return false;
   invariant(sameType(output.type, at(made, 0).type), () => `${node.op.name} replaced by another type`);
   build.nodes.pop();
-  build.append({ ...last, outputs: [output] });
+  build.append(nodeLike(last, { outputs: [output] }));
   return true;
 }

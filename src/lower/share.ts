@@ -7,7 +7,7 @@
  *   fused(d, e) { mul, add }  ─╯
  */
 import type { Node, Value } from "../ir/graph.ts";
-import { structuralKey } from "../ir/hash.ts";
+import { KnownTexts, structuralKey } from "../ir/hash.ts";
 import type { AnyOp } from "../ir/op.ts";
 import type { Kernel } from "../kernel/loops.ts";
 import type { LoweringTarget } from "../target/description.ts";
@@ -22,6 +22,7 @@ interface Shared {
 /** A function that lowers nodes for one target and remembers their kernels. */
 export function sharedLowering(target: LoweringTarget): (node: Node) => Lowered {
   const known = new Map<string, Shared>();
+  const texts = new KnownTexts();
   const numbers = new Map<AnyOp, number>();
   // Names are for people: two operations may have one.
   const opNumber = (op: AnyOp): number => {
@@ -31,7 +32,7 @@ export function sharedLowering(target: LoweringTarget): (node: Node) => Lowered 
   };
   const keyOf = (node: Node): string => {
     const graph = { name: "", params: [...new Set(node.inputs)], nodes: [node], results: node.outputs };
-    return structuralKey(graph, opNumber);
+    return structuralKey(graph, opNumber, texts);
   };
   const lower = (node: Node): Lowered => {
     const key = keyOf(node);

@@ -5,8 +5,9 @@
  * results and everything that shares storage have none. It runs on the fused graph. Values outside of bodies are left as they are:
  * recomputation knows them by their identity.
  */
+
 import type { Graph, Node, Value } from "../ir/graph.ts";
-import { newValue } from "../ir/graph.ts";
+import { newValue, nodeLike } from "../ir/graph.ts";
 import { elementsOf } from "../ir/type.ts";
 import { bytesOf } from "../kernel/dtype.ts";
 import { isControl, readsStored } from "./control-nodes.ts";
@@ -42,7 +43,7 @@ export function alignRows(graph: Graph, rowBytes: number): Graph {
   if (!graph.nodes.some(isControl)) return graph;
   const nodes = graph.nodes.map((node): Node => {
     if (!isControl(node)) return node;
-    return { ...node, regions: node.regions.map((region) => alignedBody(region, rowBytes)) };
+    return nodeLike(node, { regions: node.regions.map((region) => alignedBody(region, rowBytes)) });
   });
   return { ...graph, nodes };
 }
@@ -83,7 +84,7 @@ function withPitches(graph: Graph, rowBytes: number): Graph {
   const now = (value: Value): Value => replaced.get(value) ?? value;
   const nodes = graph.nodes.map((node): Node => {
     if (![...node.inputs, ...node.outputs].some((value) => replaced.has(value))) return node;
-    return { ...node, inputs: node.inputs.map(now), outputs: node.outputs.map(now) };
+    return nodeLike(node, { inputs: node.inputs.map(now), outputs: node.outputs.map(now) });
   });
   return { ...graph, nodes };
 }

@@ -2,10 +2,11 @@
  * @file Simpler forms: every operation knows its own identities (`simplify`), this pass applies them until none applies.
  * Nodes left without a use are for `dce` to remove.
  */
+
 import { invariant } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
 import type { Node, Value } from "../ir/graph.ts";
-import { resultOf } from "../ir/graph.ts";
+import { nodeLike, resultOf } from "../ir/graph.ts";
 import { rewriteGraph } from "../ir/walk.ts";
 import type { Pass } from "./pass.ts";
 
@@ -28,7 +29,9 @@ function settle(b: Build, node: Node, stays: Stays, depth = 0): Value | null {
   const now = new Map<Value, Value>();
   const current = (value: Value): Value => now.get(value) ?? value;
   for (const made of b.nodes.splice(before)) {
-    const fresh = made.inputs.some((input) => now.has(input)) ? { ...made, inputs: made.inputs.map(current) } : made;
+    const fresh = made.inputs.some((input) => now.has(input))
+      ? nodeLike(made, { inputs: made.inputs.map(current) })
+      : made;
     const settled = settle(b, fresh, stays, depth + 1);
     if (settled) now.set(resultOf(made), settled);
     else b.append(fresh);

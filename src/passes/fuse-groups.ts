@@ -147,27 +147,36 @@ export class Grouping {
    * if one of its ends has changed.
    */
   #mergeAll(stage: Stage): void {
-    const tried = new Int32Array(this.edges.length).fill(-1);
+    // those within one group are dropped, since groups are not divided again
+    const edges = [...this.edges];
+    const tried = new Int32Array(edges.length).fill(-1);
     for (let merged = true; merged; ) {
       merged = false;
-      this.edges.forEach((edge, i) => {
-        const [from, to] = [edge.from.group, edge.to.group];
-        if (from === to || Math.max(from.changed, to.changed) <= (tried[i] as number)) return;
-        this.#attempts += 1;
-        tried[i] = this.#attempts;
-        if (this.#tryMerge(from, to, stage)) merged = true;
-      });
+      let left = 0;
+      for (let i = 0; i < edges.length; i++) {
+        const edge = edges[i] as Edge;
+        const from = edge.from.group;
+        const to = edge.to.group;
+        if (from === to) continue;
+        const isTried = from.changed <= (tried[i] as number) && to.changed <= (tried[i] as number);
+        if (!isTried) this.#attempts += 1;
+        edges[left] = edge;
+        tried[left] = isTried ? (tried[i] as number) : this.#attempts;
+        left += 1;
+        if (!isTried && this.#tryMerge(from, to, stage)) merged = true;
+      }
+      edges.length = left;
     }
   }
 
   #tryMerge(from: Group, to: Group, stage: Stage): boolean {
     if (from.members.length + to.members.length > this.#options.maxNodes) return false;
     if (from.alone || to.alone || !stage.tries(from, to)) return false;
-    const between = edgesBetween(from, to);
-    if (between.some((e) => e.expands) || !keepsPhase(from, to)) return false;
+    const between = readsBetween(from, to);
+    if (!between || !keepsPhase(from, to)) return false;
     const role = this.#roleFor(from, to, between);
     if (!role || !stage.accepts(role) || !timely(from, to)) return false;
-    if (storedTogether(from, to) > this.#options.maxStored) return false;
+    if (storedBeyondBoth(from, from, to) + storedBeyondBoth(to, from, to) > this.#options.maxStored) return false;
     if (this.#overwrites.separates(nodesOf(from), nodesOf(to))) return false;
     const evaluations = this.#evaluations(from, to, between, role);
     if (evaluations > this.#options.maxEvaluations) return false;
@@ -182,10 +191,10 @@ export class Grouping {
    * At most so many evaluations are in the kernel of two groups. Nodes computed once an element in both are so in the
    * kernel, and a body that is read from another one once for each read; the rest has to be counted.
    */
-  #evaluations(from: Group, to: Group, between: readonly Edge[], role: Role): number {
+  #evaluations(from: Group, to: Group, between: ReadsBetween, role: Role): number {
     const { maxEvaluations } = this.#options;
-    const plain = from.members.every(({ inBody }) => inBody) && between.every((e) => e.to.inBody);
-    const sum = (role === "body" ? 1 : between.length) * from.evaluations + to.evaluations;
+    const plain = between.inBody && from.members.every(({ inBody }) => inBody);
+    const sum = (role === "body" ? 1 : between.count) * from.evaluations + to.evaluations;
     if ((role === "body" || plain) && sum <= maxEvaluations) return sum;
     const body = [...(role === "body" ? from.members : []), ...to.members].filter(({ inBody }) => inBody);
     const anchor = from.anchor ?? to.anchor;
@@ -199,17 +208,15 @@ export class Grouping {
   }
 
   /** The role in which the producers' nodes join: evaluated at the stored element, or wherever the readers need them. */
-  #roleFor(from: Group, to: Group, between: readonly Edge[]): Role | null {
-    const intoBody = between.every((e) => e.to.inBody && e.to.node !== to.anchor);
-    const intoFront = between.every((e) => !e.to.inBody || e.to.node === to.anchor);
-    if (intoFront) {
+  #roleFor(from: Group, to: Group, between: ReadsBetween): Role | null {
+    if (between.intoFront) {
       // in front of an anchor: any map without other readers
       if (from.anchor || !hides(from, to)) return null;
       if (to.anchor && packs(to.anchor) && flopsOf(from) > this.#options.maxPackedFlops) return null;
       return "prologue";
     }
-    if (!intoBody) return null;
-    const aligned = from.elements === to.elements && between.every((e) => e.identity && e.from.inBody);
+    if (!between.intoBody) return null;
+    const aligned = from.elements === to.elements && between.aligned;
     if (from.anchor) return aligned && !to.anchor && hasEpilogue(from.anchor) ? "body" : null;
     if (aligned) return to.anchor && !hasEpilogue(to.anchor) ? null : "body";
     // read at other positions: only if it need not be stored
@@ -243,10 +250,35 @@ function inOrder(a: readonly Member[], b: readonly Member[]): readonly Member[] 
   return all;
 }
 
-function edgesBetween(from: Group, to: Group): readonly Edge[] {
-  const edges: Edge[] = [];
-  for (const { out } of from.members) for (const edge of out) if (edge.to.group === to) edges.push(edge);
-  return edges;
+/** How one group reads another. */
+interface ReadsBetween {
+  readonly count: number;
+  /** All readers are in the body; the same, and none of them is the anchor; all are in front of the anchor, or it. */
+  readonly inBody: boolean;
+  readonly intoBody: boolean;
+  readonly intoFront: boolean;
+  /** All readers need the element of the same number alone, and what they read is in the body. */
+  readonly aligned: boolean;
+}
+
+/** Null where elements are read more than once on the way. Asked for every attempt to merge: nothing else is made. */
+function readsBetween(from: Group, to: Group): ReadsBetween | null {
+  let count = 0;
+  let [inBody, intoBody, intoFront, aligned] = [true, true, true, true];
+  for (const { out } of from.members) {
+    for (const edge of out) {
+      const reader = edge.to;
+      if (reader.group !== to) continue;
+      if (edge.expands) return null;
+      count += 1;
+      const isBehind = reader.inBody && reader.node !== to.anchor;
+      inBody &&= reader.inBody;
+      intoBody &&= isBehind;
+      intoFront &&= !isBehind;
+      aligned &&= edge.identity && edge.from.inBody;
+    }
+  }
+  return { count, inBody, intoBody, intoFront, aligned };
 }
 
 const nodesOf = (group: Group): readonly Node[] => group.members.map(({ node }) => node);
@@ -269,18 +301,19 @@ export function isStored({ kept, out, group }: Member): boolean {
 }
 
 /** Whether no value of `from` is read outside of the two groups, or returned. */
-function hides(from: Group, to: Group): boolean {
-  return from.members.every((member) => !storedBeyond(member, from, to));
-}
+const hides = (from: Group, to: Group): boolean => storedBeyondBoth(from, from, to) === 0;
 
-/** How many nodes of two groups have a reader outside of both, or are returned. */
-function storedTogether(from: Group, to: Group): number {
-  const stored = (group: Group): number => group.members.filter((member) => storedBeyond(member, from, to)).length;
-  return stored(from) + stored(to);
+/** How many nodes of a group have a reader outside of two groups, or are returned. */
+function storedBeyondBoth(group: Group, from: Group, to: Group): number {
+  let stored = 0;
+  for (const member of group.members) if (storedBeyond(member, from, to)) stored += 1;
+  return stored;
 }
 
 function storedBeyond({ kept, out }: Member, from: Group, to: Group): boolean {
-  return kept || out.some((e) => e.to.group !== from && e.to.group !== to);
+  if (kept) return true;
+  for (const { to: reader } of out) if (reader.group !== from && reader.group !== to) return true;
+  return false;
 }
 
 /**
@@ -289,15 +322,23 @@ function storedBeyond({ kept, out }: Member, from: Group, to: Group): boolean {
  * Then merging must not keep more than it saves.
  */
 function timely(from: Group, to: Group): boolean {
-  const last = at(from.members, from.members.length - 1).position;
-  // what depends on nothing that is computed, and has no loops of its own, can be there before
-  const isLate = ({ group, position, in: reads }: Member): boolean =>
-    group !== from && group !== to && position > last && (reads.length > 0 || group.anchor !== null);
-  const waits = to.members.some((member) => member.in.some(({ from: read }) => isLate(read)));
-  if (!waits) return true;
+  if (!waitsForOthers(from, to)) return true;
   if (from.anchor) return false;
   const hidden = from.members.filter((member) => !storedBeyond(member, from, to));
   return bytesOfAll(sourcesOf(from)) <= bytesOfAll(hidden);
+}
+
+/** Whether `to` also reads, from outside of the two, what is computed after `from`. */
+function waitsForOthers(from: Group, to: Group): boolean {
+  const last = at(from.members, from.members.length - 1).position;
+  for (const { in: reads } of to.members) {
+    for (const { from: read } of reads) {
+      if (read.position <= last || read.group === from || read.group === to) continue;
+      // what depends on nothing that is computed, and has no loops of its own, can be there before
+      if (read.in.length > 0 || read.group.anchor !== null) return true;
+    }
+  }
+  return false;
 }
 
 /**

@@ -54,6 +54,12 @@ function flopsAnElement(node: Node): number {
   return node.op.cost(types, [type], node.attrs, node.regions).flops / Math.max(1, elementsOf(type.shape));
 }
 
+function bytesOfAll(values: Iterable<Value>): number {
+  let bytes = 0;
+  for (const { type } of values) bytes += byteLength(type);
+  return bytes;
+}
+
 type InliningLimits = Pick<FusionLimits, "maxPackedFlops" | "storesCheap">;
 
 class Inlining {
@@ -82,18 +88,17 @@ class Inlining {
     for (const node of graph.nodes) this.#visit(node);
   }
 
+  /** Most nodes are stored, and are done with before anything is made for them. */
   #visit(node: Node): void {
     const { lower } = node.op;
     if (lower.kind !== "map") return;
-    const out = resultOf(node);
     const isAlways = lower.fusion === "always";
-    const parts = node.inputs.map((v) => this.#madeFrom.get(v) ?? { flops: 0, depth: 0, sources: new Set([v]) });
-    const flops = parts.reduce((sum, p) => sum + p.flops, flopsAnElement(node));
-    const sources = new Set(parts.flatMap((p) => [...p.sources]));
-    if (!isAlways && !(lower.pointwise && this.#isFasterThanReading(out, flops, sources))) {
-      return;
-    }
-    const depth = 1 + Math.max(0, ...parts.map((p) => p.depth));
+    if (!isAlways && (this.#storesCheap || !lower.pointwise)) return;
+    const out = resultOf(node);
+    const own = flopsAnElement(node);
+    if (!isAlways && own > CHEAP_FLOPS) return;
+    const { flops, depth, sources } = this.#madeOf(node, own);
+    if (!isAlways && !this.#isFasterThanReading(out, flops, sources)) return;
     const inlinedNode = (v: Value): Node | null => {
       if (v === out) return node;
       return this.#madeFrom.has(v) ? (this.#producer.get(v) ?? null) : null;
@@ -101,6 +106,23 @@ class Inlining {
     if (depth > FEW_VIEWS && evaluationsOfView(node, inlinedNode, MOST_IN_VIEW) > MOST_IN_VIEW) return;
     this.inlined.add(node);
     this.#madeFrom.set(out, { flops, depth, sources });
+  }
+
+  /** What a node would cost as an inlined one. */
+  #madeOf(node: Node, own: number): Inlined {
+    const sources = new Set<Value>();
+    let [flops, deepest] = [own, 0];
+    for (const input of node.inputs) {
+      const part = this.#madeFrom.get(input);
+      if (!part) {
+        sources.add(input);
+        continue;
+      }
+      flops += part.flops;
+      deepest = Math.max(deepest, part.depth);
+      for (const source of part.sources) sources.add(source);
+    }
+    return { flops, depth: 1 + deepest, sources };
   }
 
   #isFasterThanReading(out: Value, flops: number, sources: ReadonlySet<Value>): boolean {
@@ -115,33 +137,41 @@ class Inlining {
 
   /** A cheap function of fewer elements than its own: of windows that overlap. */
   #isOverlapping(out: Value, flops: number, sources: ReadonlySet<Value>): boolean {
-    const elements = [...sources].reduce((sum, v) => sum + elementsOf(v.type.shape), 0);
-    return flops <= CHEAP_SHIFT && !this.#packed.has(out) && elements < elementsOf(out.type.shape);
+    if (flops > CHEAP_SHIFT || this.#packed.has(out)) return false;
+    let elements = 0;
+    for (const { type } of sources) elements += elementsOf(type.shape);
+    return elements < elementsOf(out.type.shape);
   }
 
   /** A cheap function of much smaller values. */
   #isExpanded(out: Value, flops: number, sources: ReadonlySet<Value>): boolean {
-    const bytes = [...sources].reduce((sum, v) => sum + byteLength(v.type), 0);
-    return flops <= CHEAP_FLOPS && bytes * EXPANSION <= byteLength(out.type);
+    return flops <= CHEAP_FLOPS && bytesOfAll(sources) * EXPANSION <= byteLength(out.type);
   }
 
   /** A cheap function of a parameter, in fewer bytes. */
   #isNarrowed(out: Value, flops: number, sources: ReadonlySet<Value>): boolean {
-    const [param, ...others] = sources;
-    if (!param || others.length > 0 || !this.#params.has(param) || !isFloat(out.type.dtype)) return false;
+    if (sources.size !== 1 || flops > CHEAP_SHIFT || !isFloat(out.type.dtype)) return false;
+    const [param] = sources;
+    if (!param || !this.#params.has(param)) return false;
     const most = this.#packed.has(out) ? this.#maxPackedFlops : CHEAP_SHIFT;
-    return flops <= Math.min(most, CHEAP_SHIFT) && byteLength(out.type) < byteLength(param.type);
+    return flops <= most && byteLength(out.type) < byteLength(param.type);
   }
 
   /** A cheap function of a value of at most its size and of much smaller ones, one of which was reduced from the former. */
   #isShift(out: Value, flops: number, sources: ReadonlySet<Value>): boolean {
-    if (flops > CHEAP_SHIFT || this.#packed.has(out)) return false;
+    if (flops > CHEAP_SHIFT || sources.size < 2 || this.#packed.has(out)) return false;
     const bytes = byteLength(out.type);
-    const [x, ...others] = [...sources].filter((v) => byteLength(v.type) * EXPANSION > bytes);
-    if (!x || others.length > 0 || byteLength(x.type) > bytes) return false;
-    const small = [...sources].filter((v) => v !== x);
-    const all = small.reduce((sum, v) => sum + byteLength(v.type), 0);
-    return all * EXPANSION <= bytes && small.some((v) => this.#originsOf(v).has(x));
+    let x: Value | null = null;
+    let small = 0;
+    for (const source of sources) {
+      const own = byteLength(source.type);
+      if (own * EXPANSION <= bytes) small += own;
+      else if (x || own > bytes) return false;
+      else x = source;
+    }
+    if (!x || small * EXPANSION > bytes) return false;
+    for (const source of sources) if (source !== x && this.#originsOf(source).has(x)) return true;
+    return false;
   }
 
   /** The values at least EXPANSION times as large from which a value follows through values of its own order. */

@@ -3,9 +3,10 @@
  * here they become regions. Views and constants are copied into every group that reads through them, so after this
  * pass every node is a kernel, or a reshape of a stored value that the graph returns.
  */
+
 import { at, invariant } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
-import { newValue } from "../ir/graph.ts";
+import { newValue, nodeLike } from "../ir/graph.ts";
 import { producersOf, withLiveNodes } from "../ir/walk.ts";
 import { fused } from "../ops/control.ts";
 import { COMMON_FUSION, type FusionLimits } from "../target/description.ts";
@@ -60,7 +61,7 @@ function fuseOnce(region: Graph, options: FusionLimits): Graph {
 
 /** The regions of loops and branches are programs of their own. */
 function withFusedRegions(node: Node, options: FusionLimits): Node {
-  return isControl(node) ? { ...node, regions: node.regions.map((region) => fuseOnce(region, options)) } : node;
+  return isControl(node) ? nodeLike(node, { regions: node.regions.map((region) => fuseOnce(region, options)) }) : node;
 }
 
 class Regions {
@@ -105,8 +106,18 @@ class Regions {
     const results = outputs.map(resolve);
     const lead = group.anchor ?? at(own, own.length - 1);
     const region: Graph = { name: lead.op.name, params, nodes, results };
-    const phase = at(stored, 0).phase;
-    return { op: fused, inputs, attrs: {}, outputs, regions: [region], phase, where: lead.where, replay: lead.replay };
+    return {
+      op: fused,
+      inputs,
+      attrs: {},
+      outputs,
+      regions: [region],
+      phase: at(stored, 0).phase,
+      where: lead.where,
+      replay: lead.replay,
+      scope: undefined,
+      within: undefined,
+    };
   }
 
   /**
@@ -125,7 +136,7 @@ class Regions {
     const inputs = node.inputs.map(resolve);
     const outputs = node.outputs.map((v) => newValue(v.type, v.name));
     for (const [i, v] of node.outputs.entries()) map.set(v, at(outputs, i));
-    nodes.push({ ...node, inputs, outputs });
+    nodes.push(nodeLike(node, { inputs, outputs }));
   }
 }
 

@@ -5,10 +5,11 @@
  *
  *   scan(c, k) { body(i, c, k) { w = matmul(k, k); … } }      →      w = matmul(k, k);  scan(c, w) { body(i, c, w) { … } }
  */
+
 import { at } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
 import { wiringOf } from "../ir/control.ts";
-import { type Graph, type Node, newValue, type Value } from "../ir/graph.ts";
+import { type Graph, type Node, newValue, nodeLike, type Value } from "../ir/graph.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
 import { rewriteGraph, type Visit } from "../ir/walk.ts";
 import { hasControl } from "./control-nodes.ts";
@@ -80,7 +81,7 @@ function computeOutside(b: Build, { region, first }: Place, consts: readonly Val
   for (const node of needed.reverse()) {
     const outputs = node.outputs.map((value) => newValue(value.type, value.name));
     const inputs = node.inputs.map((value) => now.get(value) as Value);
-    b.append({ ...node, inputs, outputs, phase: b.phase, replay: b.replay, where: node.where ?? b.where });
+    b.append(nodeLike(node, { inputs, outputs, phase: b.phase, replay: b.replay, where: node.where ?? b.where }));
     node.outputs.forEach((value, i) => {
       now.set(value, at(outputs, i));
     });
@@ -95,7 +96,7 @@ function withConstants(region: Graph, total: readonly Value[], own: readonly Val
   const resolve = (value: Value): Value => now.get(value) ?? value;
   const nodes = region.nodes
     .filter((node) => !node.outputs.every((value) => now.has(value)))
-    .map((node) => (node.inputs.some((v) => now.has(v)) ? { ...node, inputs: node.inputs.map(resolve) } : node));
+    .map((node) => (node.inputs.some((v) => now.has(v)) ? nodeLike(node, { inputs: node.inputs.map(resolve) }) : node));
   return { ...region, params: [...region.params, ...params], nodes, results: region.results.map(resolve) };
 }
 
@@ -120,7 +121,7 @@ const visit: Visit = (b, node) => {
     from += own.length;
     return withConstants(region, total, own, from - own.length);
   });
-  b.append({ ...node, inputs: [...node.inputs, ...outside], regions });
+  b.append(nodeLike(node, { inputs: [...node.inputs, ...outside], regions }));
   return node.outputs;
 };
 

@@ -17,6 +17,7 @@
 
 import { at } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
+import { nodeLike } from "../ir/graph.ts";
 import { isFloat, isIndexType, storedNumber, typeOf } from "../kernel/dtype.ts";
 import { evaluateElement } from "./fold.ts";
 import type { Pass } from "./pass.ts";
@@ -208,7 +209,7 @@ function withLines(node: Node, facts: Facts): Node {
   const withZeros = node.op.facts?.withZeroFactors;
   if (!withZeros) return node;
   const lines = node.inputs.map((input) => lineOf(facts.get(input)));
-  return lines.every((line) => line.length === 0) ? node : { ...node, attrs: withZeros(node.attrs, lines) };
+  return lines.every((line) => line.length === 0) ? node : nodeLike(node, { attrs: withZeros(node.attrs, lines) });
 }
 
 function annotate(graph: Graph): Graph {
@@ -218,7 +219,7 @@ function annotate(graph: Graph): Graph {
     const [output] = node.outputs;
     if (fact && output) facts.set(output, fact);
     const regions = node.regions.map(annotate);
-    const inner = regions.every((region, i) => region === node.regions[i]) ? node : { ...node, regions };
+    const inner = regions.every((region, i) => region === node.regions[i]) ? node : nodeLike(node, { regions });
     return withLines(inner, facts);
   });
   return nodes.every((node, i) => node === graph.nodes[i]) ? graph : { ...graph, nodes };

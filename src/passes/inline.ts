@@ -8,9 +8,10 @@
  *   call ~2 { p = tanh(x)          →      p = tanh(x) ~2
  *             q = tanh(x) ~1 }            q = tanh(x) ~5        5 was not in use
  */
+
 import { at, invariant } from "../base/invariant.ts";
 import type { Build } from "../ir/build.ts";
-import { type Graph, type Node, newValue, type Phase, type Value } from "../ir/graph.ts";
+import { type Graph, type Node, newValue, nodeLike, type Phase, type Value } from "../ir/graph.ts";
 import { allNodes, rewriteGraph, type Visit } from "../ir/walk.ts";
 import type { Pass } from "./pass.ts";
 
@@ -34,16 +35,17 @@ function inlineRegion(b: Build, call: Node, region: Graph, replayOf: (inner: num
   for (const [i, result] of region.results.entries()) names.set(result, at(call.outputs, i).name);
   for (const node of region.nodes) {
     const outputs = node.outputs.map((value) => newValue(value.type, value.name ?? names.get(value)));
-    b.append({
-      ...node,
-      inputs: node.inputs.map(resolve),
-      outputs,
-      phase: laterPhase(call.phase, node.phase),
-      where: node.where ?? call.where,
-      replay: replayOf(node.replay),
-      scope: node.scope ?? call.scope,
-      within: node.within ?? call.within,
-    });
+    b.append(
+      nodeLike(node, {
+        inputs: node.inputs.map(resolve),
+        outputs,
+        phase: laterPhase(call.phase, node.phase),
+        where: node.where ?? call.where,
+        replay: replayOf(node.replay),
+        scope: node.scope ?? call.scope,
+        within: node.within ?? call.within,
+      }),
+    );
     for (const [i, value] of node.outputs.entries()) now.set(value, at(outputs, i));
   }
   return region.results.map(resolve);

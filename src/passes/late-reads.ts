@@ -2,8 +2,9 @@
  * @file Replaces operands of late nodes (backward nodes, replays): they read a substitute for a value, which is computed before
  * the first of them. Operands of early nodes stay.
  */
+
 import type { Node, Value } from "../ir/graph.ts";
-import { newValue } from "../ir/graph.ts";
+import { newValue, nodeLike } from "../ir/graph.ts";
 
 /** Substitutes of values, and the early nodes that are recomputed from substitutes of their inputs. */
 export interface LateRules {
@@ -25,7 +26,7 @@ export class LateReads {
   /** A late node with its operands substituted; the nodes that compute the substitutes are appended to `nodes` first. */
   reading(node: Node, nodes: Node[]): Node {
     const inputs = node.inputs.map((input) => this.#value(input, nodes));
-    return inputs.every((input, i) => input === node.inputs[i]) ? node : { ...node, inputs };
+    return inputs.every((input, i) => input === node.inputs[i]) ? node : nodeLike(node, { inputs });
   }
 
   #value(value: Value, nodes: Node[]): Value {
@@ -38,7 +39,7 @@ export class LateReads {
     let now = value;
     if (made && (instead || made !== node)) {
       now = newValue(value.type, value.name);
-      nodes.push({ ...made, outputs: [now], phase: "backward", replay: 0 });
+      nodes.push(nodeLike(made, { outputs: [now], phase: "backward", replay: 0 }));
     }
     this.#known.set(value, now);
     return now;

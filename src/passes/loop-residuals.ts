@@ -5,10 +5,11 @@
  *   ys    = scan(c, …) { y = relu(…);  return …, y }            ws    = scan(c, …) { …;  return …, pack_bits(gt(y, 0)) }
  *   d_c   = scan(d, ys) {reverse} { where(gt(y, 0), …) }        d_c   = scan(d, ws) {reverse} { where(unpack_bits(w), …) }
  */
+
 import { at, invariant } from "../base/invariant.ts";
 import { type Loop, loopOf } from "../ir/control.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
-import { newValue, resultOf } from "../ir/graph.ts";
+import { newValue, nodeLike, resultOf } from "../ir/graph.ts";
 import { producersOf, usersOf } from "../ir/walk.ts";
 import { rowType, stackType } from "../ops/region-checks.ts";
 import { dce } from "./dce.ts";
@@ -83,7 +84,9 @@ function readingBits(reverse: Node, predicates: readonly Value[], stacks: readon
   const first = 1 + carries.length + xs.length;
   const views = predicates.map((predicate, n) => unpacking(at(params, n), predicate.type.shape, placeOf(reverse)));
   const now = new Map(predicates.map((predicate, n) => [predicate, resultOf(at(views, n))]));
-  const nodes = body.nodes.map((node) => ({ ...node, inputs: node.inputs.map((input) => now.get(input) ?? input) }));
+  const nodes = body.nodes.map((node) =>
+    nodeLike(node, { inputs: node.inputs.map((input) => now.get(input) ?? input) }),
+  );
   const region: Graph = {
     ...body,
     params: [...body.params.slice(0, first), ...params, ...body.params.slice(first)],

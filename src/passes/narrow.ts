@@ -8,9 +8,11 @@
  * A carry is needed if its last value is, or if the next value of a carry that is needed depends on it: computed as
  * a fixed point.
  */
+
 import { at } from "../base/invariant.ts";
 import { byGroup, type Group, type Wiring, wiringOf, withSizes } from "../ir/control.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
+import { nodeLike } from "../ir/graph.ts";
 import { nodesFor } from "../ir/walk.ts";
 
 type Wanted = (value: Value) => boolean;
@@ -100,15 +102,14 @@ function narrowed(node: Node, wiring: Wiring, wanted: Wanted, live: Live): Node 
   const needed = new Needed(node, wiring, wanted);
   const wired = node.regions.map((region, n) => [region, at(wiring.regions, n)] as const);
   for (let grown = true; grown; ) grown = wired.map(([region, how]) => needed.grow(region, how)).includes(true);
-  return {
-    ...node,
+  return nodeLike(node, {
     inputs: needed.pick(node.inputs, wiring.inputs),
     outputs: needed.pick(node.outputs, wiring.outputs),
     attrs: withSizes(node.attrs, wiring, (group) => count(needed.of(group))),
     regions: wired.map(([region, { params, results }]) =>
       part(region, needed.pick(region.params, params), needed.pick(region.results, results), live),
     ),
-  };
+  });
 }
 
 const sameItems = <T>(a: readonly T[], b: readonly T[]): boolean =>
@@ -125,5 +126,5 @@ export function narrow(node: Node, wanted: Wanted, live: Live): Node {
 }
 
 function withLive(node: Node, live: Live): Node {
-  return node.regions.length === 0 ? node : { ...node, regions: node.regions.map(live) };
+  return node.regions.length === 0 ? node : nodeLike(node, { regions: node.regions.map(live) });
 }

@@ -20,6 +20,7 @@ import { Position } from "../kernel/position.ts";
 
 const NO_NODES: readonly Node[] = [];
 const NO_VALUES: readonly Value[] = [];
+const NOTHING: ReadonlySet<Value> = new Set();
 
 const bytesMade = (node: Node): number => node.outputs.reduce((sum, { type }) => sum + byteLength(type), 0);
 
@@ -29,7 +30,7 @@ export class Overwrites {
   readonly #inlined: ReadonlySet<Node>;
   /** Stored value → the nodes that may write over it. */
   readonly #writers = new Map<Value, Node[]>();
-  /** Value → those of the overwritten values that are read to compute it. */
+  /** Value → those of the overwritten values that are read to compute it; the few for which there are any. */
   readonly #read = new Map<Value, readonly Value[]>();
   #order: ReadonlyMap<Node, number> | null = null;
   #readers: ReadonlyMap<Value, readonly Node[]> | null = null;
@@ -45,6 +46,19 @@ export class Overwrites {
       const over = this.#storageOf(at(node.inputs, 0));
       this.#writers.set(over, [...(this.#writers.get(over) ?? []), node]);
     }
+    if (this.#writers.size > 0) this.#findReads();
+  }
+
+  #findReads(): void {
+    for (const over of this.#writers.keys()) {
+      const node = this.#producer.get(over);
+      if (!node || !this.#inlined.has(node)) this.#read.set(over, [over]);
+    }
+    for (const node of this.#graph.nodes) {
+      if (!this.#inlined.has(node)) continue;
+      const found = this.#overwrittenFor([node]);
+      if (found.size > 0) for (const output of node.outputs) this.#read.set(output, [...found]);
+    }
   }
 
   /** Inlined nodes that are better stored, because a reader comes after a write to one of their sources. */
@@ -54,13 +68,14 @@ export class Overwrites {
     for (const reader of this.#graph.nodes) {
       if (this.#inlined.has(reader)) continue;
       for (const input of reader.inputs) {
+        const values = this.#overwrittenIn(input);
+        if (values.length === 0) continue;
         const view = this.#producer.get(input);
         if (!view || !this.#inlined.has(view) || late.has(view)) continue;
-        const made = resultOf(view);
-        const isLate = this.#overwrittenIn(made).some((value) => {
-          return byteLength(made.type) < byteLength(value.type) && this.#isBehind(value, [view], [reader]);
-        });
-        if (isLate) late.add(view);
+        const bytes = byteLength(resultOf(view).type);
+        const isLate = (value: Value): boolean =>
+          bytes < byteLength(value.type) && this.#isBehind(value, [view], [reader]);
+        if (values.some(isLate)) late.add(view);
       }
     }
     return [...late];
@@ -69,7 +84,7 @@ export class Overwrites {
   /** Whether computing the nodes `from` together with `to` would move a read after a write, and storing them is cheaper. */
   separates(from: readonly Node[], to: readonly Node[]): boolean {
     if (this.#writers.size === 0) return false;
-    const values = new Set(from.flatMap((node) => node.inputs.flatMap((input) => this.#overwrittenIn(input))));
+    const values = this.#overwrittenFor(from);
     if (values.size === 0) return false;
     // Values that would have to be stored between the two.
     const read = new Set<Value>();
@@ -77,6 +92,20 @@ export class Overwrites {
     const stored = from.map(resultOf).filter((value) => read.has(value));
     const bytes = stored.reduce((sum, value) => sum + byteLength(value.type), 0);
     return [...values].some((value) => bytes < byteLength(value.type) && this.#isBehind(value, from, to));
+  }
+
+  /** The overwritten values that nodes read; most read none. */
+  #overwrittenFor(nodes: readonly Node[]): ReadonlySet<Value> {
+    let found: Set<Value> | null = null;
+    for (const { inputs } of nodes) {
+      for (const input of inputs) {
+        const values = this.#overwrittenIn(input);
+        if (values.length === 0) continue;
+        found ??= new Set();
+        for (const value of values) found.add(value);
+      }
+    }
+    return found ?? NOTHING;
   }
 
   /** Whether some write over the value, which `from` reads, comes before `to`, or is in it and at other elements. */
@@ -104,7 +133,7 @@ export class Overwrites {
     const readers = new Map<Value, Node[]>([...this.#writers.keys()].map((value) => [value, []]));
     for (const node of this.#graph.nodes) {
       if (this.#inlined.has(node)) continue;
-      for (const value of new Set(node.inputs.flatMap((v) => this.#overwrittenIn(v)))) readers.get(value)?.push(node);
+      for (const value of this.#overwrittenFor([node])) readers.get(value)?.push(node);
     }
     return readers;
   }
@@ -118,17 +147,7 @@ export class Overwrites {
 
   /** The stored values that are read to compute a value and that something writes over. */
   #overwrittenIn(value: Value): readonly Value[] {
-    const known = this.#read.get(value);
-    if (known) return known;
-    const node = this.#producer.get(value);
-    let made: readonly Value[];
-    if (node && this.#inlined.has(node)) {
-      made = [...new Set(node.inputs.flatMap((input) => this.#overwrittenIn(input)))];
-    } else {
-      made = this.#writers.has(value) ? [value] : NO_VALUES;
-    }
-    this.#read.set(value, made);
-    return made;
+    return this.#read.get(value) ?? NO_VALUES;
   }
 
   /** Adds a value, and if it is inlined all that is read to compute it. */

@@ -7,10 +7,12 @@
  *   w = broadcast(k) {axes=[1], shape=[100,4]}                the rows are k: a constant of the loop
  *   … = scan(c, v, w)                                         … = scan(c, k)
  */
+
 import { at } from "../base/invariant.ts";
 import { Build } from "../ir/build.ts";
 import { type Group, wiringOf, withSizes } from "../ir/control.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
+import { nodeLike } from "../ir/graph.ts";
 import { type Shape, sameShape } from "../ir/type.ts";
 import { rewriteGraph, type Visit } from "../ir/walk.ts";
 import { type BroadcastAttrs, broadcast } from "../ops/broadcast.ts";
@@ -90,12 +92,11 @@ function sinkInto(b: Build, node: Node): Node | null {
     return rebound(region, new Map(own));
   });
   const left = (group: Group): number => inputs.filter((own, n) => own.group === group && !inside.has(n)).length;
-  return {
-    ...node,
+  return nodeLike(node, {
     inputs: [...node.inputs.filter((_, n) => !inside.has(n)), ...extra],
     attrs: withSizes(node.attrs, wiring, left),
     regions,
-  };
+  });
 }
 
 const visit: Visit = (b, node) => {

@@ -10,9 +10,10 @@
  *
  * Replays of checkpointed calls are separate forward parts: their backward reads values of the replay.
  */
+
 import { at } from "../base/invariant.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
-import { resultOf } from "../ir/graph.ts";
+import { nodeLike, resultOf } from "../ir/graph.ts";
 import { byteLength, elementsOf } from "../ir/type.ts";
 import { producersOf, type Use, usersOf, withLiveNodes } from "../ir/walk.ts";
 import { graphCost } from "../ops/control.ts";
@@ -147,7 +148,7 @@ class Residuals {
     const words = resultOf(at(nodes, nodes.length - 1));
     const maker = this.#producer.get(predicate);
     const view = (like: Node): Node => unpacking(words, predicate.type.shape, placeOf(like));
-    if (maker && !isForward(maker)) this.#become.set(maker, { ...view(maker), outputs: [predicate] });
+    if (maker && !isForward(maker)) this.#become.set(maker, nodeLike(view(maker), { outputs: [predicate] }));
     else this.#instead.set(predicate, view(last));
   }
 
@@ -173,7 +174,7 @@ function withSmallerRegions(graph: Graph): Graph {
   const nodes = graph.nodes.map((node): Node => {
     if (!isControl(node)) return node;
     const regions = node.regions.map(smaller);
-    return regions.every((region, i) => region === node.regions[i]) ? node : { ...node, regions };
+    return regions.every((region, i) => region === node.regions[i]) ? node : nodeLike(node, { regions });
   });
   return nodes.every((node, i) => node === graph.nodes[i]) ? graph : { ...graph, nodes };
 }

@@ -9,10 +9,12 @@
  * Invariant: every value in a trace's graph is made by that trace. A tensor that outlives its trace is refused. A capture
  * has the current value; an inner trace cannot change it.
  */
+
 import { TidemarkError } from "../base/errors.ts";
 import { invariant } from "../base/invariant.ts";
 import { Build, type NodeOptions } from "../ir/build.ts";
 import type { Graph, Phase, Value } from "../ir/graph.ts";
+import { nodeLike } from "../ir/graph.ts";
 import { libraryPart } from "../ir/label.ts";
 import type { AnyOp, Attrs, OpDef } from "../ir/op.ts";
 import { elementsOf, type Shape, type TensorType, tensorType, typeText } from "../ir/type.ts";
@@ -323,7 +325,7 @@ export class Trace {
     const nodes = graph.nodes.map((node) => {
       if (node.replay === 0) return node;
       this.#replays = Math.max(this.#replays, node.replay + offset);
-      return { ...node, replay: node.replay + offset };
+      return nodeLike(node, { replay: node.replay + offset });
     });
     const all = { ...graph, nodes };
     const results = use === "once" ? this.build.absorb(all, values, where) : this.build.inline(all, values, { where });

@@ -8,7 +8,7 @@ typedef f32 tide_f32x4 __attribute__((vector_size(16)));
 typedef f32 tide_f32x4u __attribute__((vector_size(16), aligned(4), may_alias));
 
 // section: function
-FUNCTION void tide_tile_f32_6x4_r8_s1_v4(const f32 *restrict s, const f32 *restrict v, const int *restrict sAt, const int *restrict vAt, idx depth, f32 *restrict c, idx ldc, int more) {
+FUNCTION void tide_tile_f32_6x4_r8_s_v(const f32 *restrict s, const f32 *restrict v, idx sBy, idx vBy, idx depth, f32 *restrict c, idx ldc, int more) {
   tide_f32x4 c0_0 = {0};
   tide_f32x4 c1_0 = {0};
   tide_f32x4 c2_0 = {0};
@@ -16,7 +16,7 @@ FUNCTION void tide_tile_f32_6x4_r8_s1_v4(const f32 *restrict s, const f32 *restr
   tide_f32x4 c4_0 = {0};
   tide_f32x4 c5_0 = {0};
   for (idx k = 0; k < depth; k++) {
-    const f32 *sk = s + k * 1, *vk = v + k * 4;
+    const f32 *sk = s + k * sBy, *vk = v + k * vBy;
     tide_f32x4 v_0 = *(const tide_f32x4u *)(vk + 0);
     { f32 x = sk[0]; c0_0 += x * v_0; }
     { f32 x = sk[8]; c1_0 += x * v_0; }
@@ -41,13 +41,13 @@ FUNCTION void tide_tile_f32_6x4_r8_s1_v4(const f32 *restrict s, const f32 *restr
   *(tide_f32x4u *)(c + 5 * ldc + 0) = c5_0;
 
 // section: function
-FUNCTION void tide_tile_f32_4x4_r1_s8_v4(const f32 *restrict s, const f32 *restrict v, const int *restrict sAt, const int *restrict vAt, idx depth, f32 *restrict c, idx ldc, int more) {
+FUNCTION void tide_tile_f32_4x4_r1_s_v(const f32 *restrict s, const f32 *restrict v, idx sBy, idx vBy, idx depth, f32 *restrict c, idx ldc, int more) {
   tide_f32x4 c0_0 = {0};
   tide_f32x4 c1_0 = {0};
   tide_f32x4 c2_0 = {0};
   tide_f32x4 c3_0 = {0};
   for (idx k = 0; k < depth; k++) {
-    const f32 *sk = s + k * 8, *vk = v + k * 4;
+    const f32 *sk = s + k * sBy, *vk = v + k * vBy;
     tide_f32x4 v_0 = *(const tide_f32x4u *)(vk + 0);
     { f32 x = sk[0]; c0_0 += x * v_0; }
     { f32 x = sk[1]; c1_0 += x * v_0; }
@@ -90,7 +90,7 @@ FUNCTION void tide_kernel_0(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2, f32 
               int rows;
                {
                 rows = 6;
-                tide_tile_f32_6x4_r8_s1_v4(s, v, 0, 0, pEnd - pc, tile, 4, 0);
+                tide_tile_f32_6x4_r8_s_v(s, v, 1, 4, pEnd - pc, tile, 4, 0);
               }
               for (idx r_7 = 0; r_7 < rows; r_7++) {
                 const idx m_8 = row + r_7;
@@ -164,7 +164,7 @@ FUNCTION void tide_kernel_1(idx lo, idx hi, int thread, f32 *s_1, f32 *s_2, f32 
               int rows;
                {
                 rows = 4;
-                tide_tile_f32_4x4_r1_s8_v4(s, v, 0, 0, pEnd - pc, c, 4, pc > 0);
+                tide_tile_f32_4x4_r1_s_v(s, v, 8, 4, pEnd - pc, c, 4, pc > 0);
               }
             }
           }

@@ -210,13 +210,14 @@ class AttendEmitter {
     shareVectors(share, dtype, em.lanes);
     const pattern = Array.from({ length: rows }, (_, r) => r * rowStep);
     const widths = new Array<number>(vectors).fill(em.lanes);
-    const shape = { dtype, widths, pattern, broadcastStep: depthStep, vectorStep: rightStep };
+    const shape = { dtype, widths, pattern, broadcastSteps: "number", vectorSteps: "number" } as const;
     const name = sharedMicro(share, shape, options.fma && isFloatScalar(dtype));
     em.block(`for (idx row = ${from}; row < ${from + count * rows}; row += ${rows})`, () => {
       for (const [start, length] of depthRuns(depth)) {
         const [s, v] = [`left + row * ${rowStep} + ${start * depthStep}`, `right + col + ${start * rightStep}`];
         const more = added || start > 0 ? 1 : 0;
-        em.code.line(`${name}(${s}, ${v}, 0, 0, ${length}, sums + row * ${sumsStep} + col, ${sumsStep}, ${more});`);
+        const steps = `${depthStep}, ${rightStep}`;
+        em.code.line(`${name}(${s}, ${v}, ${steps}, ${length}, sums + row * ${sumsStep} + col, ${sumsStep}, ${more});`);
       }
     });
   }

@@ -30,7 +30,7 @@ import { type Product, planProduct, widthOf, workspaceElements } from "./contrac
 import { anyNeeded, emitDepthRange, finishTile, type TilePlace } from "./contract-tile.ts";
 import { splitUnit } from "./emit-loops.ts";
 import type { VectorEmitter } from "./emitter.ts";
-import { type DepthStep, type MicroShape, sharedMicro, shareVectors } from "./gemm-micro.ts";
+import { type DepthStep, type MicroShape, sharedMicro, shareVectors, stepKind } from "./gemm-micro.ts";
 import { sharePacking } from "./gemm-pack.ts";
 import type { CFile, NativeOptions } from "./options.ts";
 import { emitWinograd } from "./winograd.ts";
@@ -214,7 +214,8 @@ class ContractEmitter extends ContractPacking {
     };
     code.line("int rows;");
     this.kinds((pattern) => {
-      const name = this.kernel({ dtype: plan.dtype, widths, pattern, broadcastStep: s.step, vectorStep });
+      const steps = { broadcastSteps: stepKind(s.step), vectorSteps: stepKind(vectorStep) };
+      const name = this.kernel({ dtype: plan.dtype, widths, pattern, ...steps });
       code.line(`rows = ${pattern.length};`);
       if (plan.sums === "result" && beyond > 0) this.copyBeyond(place, "from result");
       this.sums(name, { vectorStep, lanes: width - beyond, at: `${place.at}, ${place.stride}` });
@@ -233,19 +234,19 @@ class ContractEmitter extends ContractPacking {
     if (nest.within) emitDepthRange(em, nest.within, tile);
     const from = (side: string, step: DepthStep): string =>
       !skips || step === "table" ? side : `${side} + (kc - pc) * ${step}`;
-    const table = (step: DepthStep, name: string): string => {
-      if (step !== "table") return "0";
-      return skips ? `${name} + (kc - pc)` : name;
+    const by = (step: DepthStep, table: string): string => {
+      if (step !== "table") return String(step);
+      return skips ? `${table} + (kc - pc)` : table;
     };
     const sides = `${from("s", plan.s.step)}, ${from("v", to.vectorStep)}`;
-    const tables = `${table(plan.s.step, "sAt")}, ${table(to.vectorStep, "vAt")}`;
+    const steps = `${by(plan.s.step, "sAt")}, ${by(to.vectorStep, "vAt")}`;
     const depth = skips ? "kEnd - kc" : "pEnd - pc";
     const conditions = [
       ...(this.needed ? [anyNeeded(this.needed, tile)] : []),
       // No terms to add to the partial sums.
       ...(skips && plan.sums !== "tile" ? [`(kc < kEnd || !(${this.afterFirst}))`] : []),
     ];
-    const call = `${name}(${sides}, ${tables}, ${depth}, ${to.at}, ${more});`;
+    const call = `${name}(${sides}, ${steps}, ${depth}, ${to.at}, ${more});`;
     em.code.line(conditions.length > 0 ? `if (${conditions.join(" && ")}) ${call}` : call);
   }
 

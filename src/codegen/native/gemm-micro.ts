@@ -8,8 +8,9 @@
  *   s0   →   c00       c01       c02            c += s · v, one rounding where the machine has the instruction
  *   s1   →   c10       c11       c12
  *
- * Neither side need be packed: offsets of the rows are constants of the code (`pattern`), the step along the depth is a
- * constant or comes from a table, so matrices, transposed matrices, panels and images can all be read in place.
+ * Neither side need be packed: offsets of the rows are constants of the code (`pattern`), the step along the depth is an
+ * argument or comes from a table, so matrices, transposed matrices, panels and images can all be read in place. A step only moves
+ * a pointer, in a register as quickly as a constant; offsets of rows would need a register each.
  *
  * Invariant: in every tile, an element is a plain sum in order of the depth, so the tiling never changes bits.
  */
@@ -20,8 +21,11 @@ import type { ShareFunction } from "./options.ts";
 /** The C type of an element; integers wrap around (-fwrapv). */
 export const cTypeOf = (dtype: ProductType): string => dtype;
 
-/** Step along the depth: a constant, or read from a table of offsets. */
+/** Step along the depth: a number, or read from a table of offsets. */
 export type DepthStep = number | "table";
+
+/** How the steps of a side come to a tile's function. */
+type StepKind = "number" | "table";
 
 export interface MicroShape {
   readonly dtype: ProductType;
@@ -29,9 +33,11 @@ export interface MicroShape {
   readonly widths: readonly number[];
   /** Element offset of each row of the tile on the broadcast side. */
   readonly pattern: readonly number[];
-  readonly broadcastStep: DepthStep;
-  readonly vectorStep: DepthStep;
+  readonly broadcastSteps: StepKind;
+  readonly vectorSteps: StepKind;
 }
+
+export const stepKind = (step: DepthStep): StepKind => (step === "table" ? "table" : "number");
 
 /** The C type of a vector of a product; with a `u` behind it, one that need not be aligned. */
 export const vectorName = (dtype: ProductType, lanes: number): string => fileName(`${dtype}x${lanes}`);
@@ -52,34 +58,36 @@ const constantStride = (pattern: readonly number[]): number | null => {
 };
 
 /** One name for each shape: equal tiles of different products are one function. */
-export function microName({ dtype, widths, pattern, broadcastStep, vectorStep }: MicroShape): string {
+export function microName({ dtype, widths, pattern, broadcastSteps, vectorSteps }: MicroShape): string {
   const stride = constantStride(pattern);
   const rows = stride === null ? `p${pattern.join("_")}` : `r${stride}`;
-  const step = (s: DepthStep): string => (s === "table" ? "t" : String(s));
-  const word = `tile_${dtype}_${pattern.length}x${widths.join("_")}_${rows}_s${step(broadcastStep)}_v${step(vectorStep)}`;
+  const steps = (side: string, kind: StepKind): string => (kind === "table" ? `${side}t` : side);
+  const word = `tile_${dtype}_${pattern.length}x${widths.join("_")}_${rows}_${steps("s", broadcastSteps)}_${steps("v", vectorSteps)}`;
   return fileName(word.replaceAll("-", "n"));
 }
 
 /**
- * NAME(s, v, sAt, vAt, depth, c, ldc, more): sums of `depth` products into the tile at c, whose rows are ldc elements
- * apart; added to what is there if `more`. sAt and vAt are the tables of offsets, if any.
+ * NAME(s, v, sBy, vBy, depth, c, ldc, more): sums of `depth` products into the tile at c, whose rows are ldc elements
+ * apart; added to what is there if `more`. sBy and vBy are the steps along the depth, or the tables of offsets.
  */
 export function microKernel(shape: MicroShape, fma: boolean): string {
-  const { dtype, widths, pattern, broadcastStep, vectorStep } = shape;
+  const { dtype, widths, pattern, broadcastSteps, vectorSteps } = shape;
   const c = cTypeOf(dtype);
   const offsets = widths.map((_, j) => widths.slice(0, j).reduce((a, b) => a + b, 0));
   const rows = pattern.map((_, i) => i);
   const sum = (i: number, j: number): string => localName(`c${i}`, j);
   const type = (j: number): string => vectorName(dtype, widths[j] as number);
   const out: string[] = [];
-  const at = (step: DepthStep, table: string): string => (step === "table" ? `${table}[k]` : `k * ${step}`);
+  const by = (kind: StepKind, name: string): string =>
+    kind === "table" ? `const int *restrict ${name}` : `idx ${name}`;
+  const at = (kind: StepKind, name: string): string => (kind === "table" ? `${name}[k]` : `k * ${name}`);
   out.push(
     `FUNCTION void ${microName(shape)}(const ${c} *restrict s, const ${c} *restrict v, ` +
-      `const int *restrict sAt, const int *restrict vAt, idx depth, ${c} *restrict c, idx ldc, int more) {`,
+      `${by(broadcastSteps, "sBy")}, ${by(vectorSteps, "vBy")}, idx depth, ${c} *restrict c, idx ldc, int more) {`,
   );
   for (const i of rows) out.push(`  ${widths.map((_, j) => `${type(j)} ${sum(i, j)} = {0};`).join(" ")}`);
   out.push("  for (idx k = 0; k < depth; k++) {");
-  out.push(`    const ${c} *sk = s + ${at(broadcastStep, "sAt")}, *vk = v + ${at(vectorStep, "vAt")};`);
+  out.push(`    const ${c} *sk = s + ${at(broadcastSteps, "sBy")}, *vk = v + ${at(vectorSteps, "vBy")};`);
   widths.forEach((_, j) => {
     out.push(`    ${type(j)} ${localName("v", j)} = *(const ${type(j)}u *)(vk + ${offsets[j]});`);
   });

@@ -193,8 +193,8 @@ class WeightsEmitter {
       dtype: "f32",
       widths: new Array<number>(vectors).fill(lanes),
       pattern: Array.from({ length: rowsOf(lanes) }, (_, i) => i),
-      broadcastStep: "table",
-      vectorStep: "table",
+      broadcastSteps: "table",
+      vectorSteps: "table",
     };
     return sharedMicro(this.file.share, shape, this.file.options.fma);
   }

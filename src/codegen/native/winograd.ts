@@ -179,7 +179,7 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
       const high = Math.min(rowsOf(lanes), 2 ** Math.ceil(Math.log2(Math.max(2, rows - row))));
       const call = (vectors: number): string => {
         const name = this.kernel(high, vectors);
-        return `${name}(s + ${row}, v + r * ${lanes}, 0, along, count, m + ${row * width} + r * ${lanes}, ${width}, c0 > 0);`;
+        return `${name}(s + ${row}, v + r * ${lanes}, ${lanes}, along, count, m + ${row * width} + r * ${lanes}, ${width}, c0 > 0);`;
       };
       em.block("", () => {
         em.code.line("idx r = 0;");
@@ -241,8 +241,8 @@ class WinogradEmitter extends PanelPacking<WinogradPlan> {
       dtype: "f32",
       widths: new Array<number>(vectors).fill(lanes),
       pattern: Array.from({ length: rows }, (_, i) => i),
-      broadcastStep: lanes,
-      vectorStep: "table",
+      broadcastSteps: "number",
+      vectorSteps: "table",
     };
     return sharedMicro(this.file.share, shape, this.file.options.fma);
   }

@@ -6,8 +6,9 @@
  *   forward    g = all_gather(shard)   y = matmul(x, g)
  *   backward   g~1 = all_gather(shard) dx = matmul(dy, g~1)
  */
+
 import { at } from "../../base/invariant.ts";
-import { type Graph, type Node, newValue, type Value } from "../../ir/graph.ts";
+import { type Graph, type Node, newValue, nodeLike, type Value } from "../../ir/graph.ts";
 
 /** A node of the forward pass that gathers, or shows what was gathered in another form. */
 function isRepeated({ op, attrs, phase, inputs }: Node, repeated: ReadonlyMap<Value, Node>): boolean {
@@ -31,14 +32,14 @@ export function gatheredAgain(graph: Graph): Graph {
     if (known) return known;
     const inputs = node.inputs.map(copyOf);
     const made = newValue(value.type, value.name && `${value.name}_again`);
-    nodes.push({ ...node, inputs, outputs: [made], phase: "backward", replay });
+    nodes.push(nodeLike(node, { inputs, outputs: [made], phase: "backward", replay }));
     copies.set(value, made);
     return made;
   };
   for (const node of graph.nodes) {
     const only = node.outputs[0];
     if (only && isRepeated(node, repeated)) repeated.set(only, node);
-    nodes.push(node.phase === "forward" ? node : { ...node, inputs: node.inputs.map(copyOf) });
+    nodes.push(node.phase === "forward" ? node : nodeLike(node, { inputs: node.inputs.map(copyOf) }));
   }
   return { ...graph, nodes };
 }

@@ -9,12 +9,13 @@
  *
  * Functions with derivatives of their own take all operands alike, so that cotangents that they compute vary as the operands do.
  */
+
 import { TidemarkError } from "../../base/errors.ts";
 import { at, invariant } from "../../base/invariant.ts";
 import { Build } from "../../ir/build.ts";
 import { byGroup, type Group, type Wiring, wiringOf } from "../../ir/control.ts";
 import type { Graph, Node, Value } from "../../ir/graph.ts";
-import { newValue } from "../../ir/graph.ts";
+import { newValue, nodeLike } from "../../ir/graph.ts";
 import type { TensorType } from "../../ir/type.ts";
 import { type Variance, type VarianceRules, type VaryingSite, variance } from "../../ir/variance.ts";
 import { allNodes } from "../../ir/walk.ts";
@@ -363,7 +364,7 @@ function withoutVariance(graph: Graph): Graph {
     else if (only && fact?.ordered && isOrdered(node)) {
       [b.phase, b.where, b.replay, b.scope, b.within] = [node.phase, node.where, node.replay, node.scope, node.within];
       map.set(only, fact.ordered(b, inputs, node.attrs));
-    } else b.append({ ...node, inputs, outputs: node.outputs.map(plain), regions: node.regions.map(erased) });
+    } else b.append(nodeLike(node, { inputs, outputs: node.outputs.map(plain), regions: node.regions.map(erased) }));
   }
   return gatheredAgain(b.finish(graph.results.map((value) => map.get(value) ?? value)));
 }

@@ -10,8 +10,9 @@
  * What comes out is an ordinary graph before fusion: it prints, verifies and is fused, ordered and placed like any other.
  * A repetition runs the same operations on the same operands as the first computation, so it gives the same bits.
  */
+
 import { at } from "../../base/invariant.ts";
-import { type Graph, type Node, newValue, type Phase, type Value } from "../../ir/graph.ts";
+import { type Graph, type Node, newValue, nodeLike, type Phase, type Value } from "../../ir/graph.ts";
 import { producersOf } from "../../ir/walk.ts";
 import type { Sequence } from "../recompute/problem.ts";
 import type { SlicedProgram } from "./slices.ts";
@@ -55,7 +56,7 @@ class Emitter {
         continue;
       }
       const outputs = before ? node.outputs.map((value) => newValue(value.type, value.name)) : node.outputs;
-      this.#append({ ...node, inputs, outputs }, { of: node, op, again: false });
+      this.#append(nodeLike(node, { inputs, outputs }), { of: node, op, again: false });
       this.#copies.set(node, { inputs, outputs });
     }
   }
@@ -64,7 +65,7 @@ class Emitter {
     for (const node of nodes) {
       const inputs = node.inputs.map((input) => this.value(input));
       const outputs = node.outputs.map((value) => newValue(value.type, value.name ? `${value.name}_re` : undefined));
-      this.#append({ ...node, inputs, outputs, replay, phase }, { of: node, op, again: true });
+      this.#append(nodeLike(node, { inputs, outputs, replay, phase }), { of: node, op, again: true });
     }
   }
 

@@ -12,8 +12,10 @@
  * in. What the plan knows better than a sum of values (values in place of others, workspace, what persists) corrects the
  * bytes, so that without recomputation the problem's bytes at every operation are those of the plan.
  */
+
 import { at } from "../../base/invariant.ts";
 import type { Graph, Node, Value } from "../../ir/graph.ts";
+import { nodeLike } from "../../ir/graph.ts";
 import { byteLength } from "../../ir/type.ts";
 import { producersOf } from "../../ir/walk.ts";
 import { fused } from "../../ops/control.ts";
@@ -143,7 +145,7 @@ function scratchOf(plan: Plan, step: number): number {
 function workOfSlice(nodes: readonly Node[], inputs: readonly Value[], isMap: boolean, costs: NodeCosts): Work {
   const last = at(nodes, nodes.length - 1);
   const region: Graph = { name: last.op.name, params: inputs, nodes, results: last.outputs };
-  const node = nodes.length === 1 ? last : { ...last, op: fused, inputs, attrs: {}, regions: [region] };
+  const node = nodes.length === 1 ? last : nodeLike(last, { op: fused, inputs, attrs: {}, regions: [region] });
   const work = costs.workOf(node);
   if (!isMap) return work;
   const written = last.outputs.reduce((sum, value) => sum + byteLength(value.type), 0);
