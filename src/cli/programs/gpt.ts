@@ -47,13 +47,16 @@ interface Size {
 type BlockName = "ln1g" | "ln1b" | "qkv" | "qkvb" | "proj" | "projb" | "ln2g" | "ln2b" | "fc" | "fcb" | "fo" | "fob";
 type Block = Readonly<Record<BlockName, Tensor>>;
 
-interface GptParams {
+interface GptShared {
   readonly tok: Tensor;
   readonly pos: Tensor;
-  readonly blocks: readonly Block[];
   readonly lnfg: Tensor;
   readonly lnfb: Tensor;
   readonly head?: Tensor;
+}
+
+interface GptParams extends GptShared {
+  readonly blocks: readonly Block[];
 }
 
 function blockParams(p: Numbers, width: number): Block {
@@ -141,14 +144,27 @@ function tokens({ batch, time, vocabulary }: Size, numbers: Numbers): readonly [
 
 export function languageModel(name: string, title: string, size: Size): TrainingProgram<OptimizerState<GptParams>> {
   const { time, width, blocks, vocabulary, tied, heads } = size;
-  /** Logits [tokens, vocabulary], or the device's part of them. */
-  const logitsOf = (p: GptParams, x: Tensor, layers: Layers): Tensor => {
+  /** [texts, positions, width]. */
+  const embedded = (p: GptShared, x: Tensor, layers: Layers): Tensor =>
+    add(layers.rows(p.tok, x), slice(p.pos, [[0, x.shape[1] as number]]));
+  const through = (x: Tensor, own: Block, layers: Layers): Tensor => {
     const [batch, here] = x.shape as [number, number];
-    const embedded = reshape(add(layers.rows(p.tok, x), slice(p.pos, [[0, here]])), [batch * here, width]);
-    const through = (h: Tensor, b: Block): Tensor => scope("block", () => block({ ...size, batch }, h, b, layers));
-    const last = norm(p.blocks.reduce(through, embedded), p.lnfg, p.lnfb);
+    const rows = reshape(x, [batch * here, width]);
+    return reshape(
+      scope("block", () => block({ ...size, batch }, rows, own, layers)),
+      x.shape,
+    );
+  };
+  /** Logits [tokens, vocabulary], or the device's part of them, of what is behind the last block. */
+  const headOf = (p: GptShared, x: Tensor): Tensor => {
+    const last = norm(reshape(x, [x.elements / width, width]), p.lnfg, p.lnfb);
     return p.head ? matmul(last, p.head) : matmul(last, p.tok, { tb: true });
   };
+  const logitsOf = (p: GptParams, x: Tensor, layers: Layers): Tensor =>
+    headOf(
+      p,
+      p.blocks.reduce((h, own) => through(h, own, layers), embedded(p, x, layers)),
+    );
   return training<GptParams>({
     name,
     title,
@@ -171,6 +187,20 @@ export function languageModel(name: string, title: string, size: Size): Training
       loss: (axis) => (p, x, y) => {
         const layers = inParts(axis);
         return layers.loss(logitsOf(p, x, layers), reshape(y, [y.elements]));
+      },
+    },
+    blocks: {
+      count: blocks,
+      split: ({ blocks: all, ...shared }) => ({ shared, blocks: all }),
+      join: (shared, all) => ({ ...(shared as GptShared), blocks: all as readonly Block[] }),
+      functions(axis) {
+        const layers = axis ? inParts(axis) : WHOLE;
+        return {
+          first: (shared, ...[x]) => embedded(shared as GptShared, x as Tensor, layers),
+          block: (own, x) => through(x, own as Block, layers),
+          last: (shared, y, ...[, targets]) =>
+            layers.loss(headOf(shared as GptShared, y), reshape(targets as Tensor, [(targets as Tensor).elements])),
+        };
       },
     },
     loss(p, x, y, lengths) {

@@ -141,6 +141,24 @@ export class Communicator implements Launched {
     requireSame(name, mesh, own);
   }
 
+  /** A text of rank 0, for all processes; those that are given none wait asleep. */
+  told(text: string): string {
+    const own = Buffer.from(this.rank === 0 ? text : "", "utf8");
+    const length = new Uint8Array(4 * this.size);
+    this.#library.collect(0, new Uint8Array(Uint32Array.of(own.length).buffer), length, 4);
+    const bytes = new Uint32Array(length.buffer)[0] ?? 0;
+    const mine = new Uint8Array(bytes);
+    mine.set(own);
+    const all = new Uint8Array(bytes * this.size);
+    this.#library.collect(0, mine, all, bytes);
+    return Buffer.from(all.subarray(0, bytes)).toString("utf8");
+  }
+
+  /** How many processes of this run are on this machine; all of them ask together. */
+  countNear(): number {
+    return this.#library.size(this.#library.near(0));
+  }
+
   /** A collective of a program that is no C: its number. */
   prepare({ numbers, elements, label }: OwnExchange): number {
     return this.#library.prepare(numbers, elements, label);
