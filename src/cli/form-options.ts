@@ -25,7 +25,7 @@ export const FORM_OPTIONS = {
 export const AUTO = "auto";
 
 /** A rate that was given. */
-export function rateOf(args: Arguments, name: keyof typeof RATE_OPTIONS): number | undefined {
+export function rateOf(args: Arguments, name: keyof typeof RATE_OPTIONS | "flops"): number | undefined {
   const text = args.value(name);
   if (text === undefined) return undefined;
   const value = Number(text);

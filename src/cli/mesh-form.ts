@@ -82,7 +82,7 @@ export function chooseOn(
   let count = 0;
   const settingsOf = new Map<string, FormSettings>();
   const options = { costs, ...(memory === null ? {} : { memory }) };
-  const { chosen } = searchForms(model, all, options, {
+  const chosen = searchForms(model, all, options, {
     name: "--mesh auto",
     planned: ({ form, figures }) => {
       count += 1;

@@ -12,6 +12,7 @@ import type { FormSettings, MeshModel, ModelOnMesh } from "../parallel/forms.ts"
 import { type Spec, withAxes } from "../parallel/mesh.ts";
 import { pipeline } from "../parallel/pipeline/pipeline.ts";
 import { shard } from "../parallel/shard.ts";
+import type { AnyFunction } from "../trace/function.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { flatten, type Tree, unflatten } from "../trace/tree.ts";
 import { usageError } from "./command.ts";
@@ -119,8 +120,8 @@ function gatheredBlocks(stages: Staged["stages"], form: FormSettings): readonly 
   return Array.from({ length: count * form.chunks }, (_, k) => at(of(k % count), Math.floor(k / count))).flat();
 }
 
-/** All parameters, on every device, for the hash of a state. */
-export function allParameters(parts: Parts, own: object, form: FormSettings): object {
+/** The function of one device that gives all parameters. */
+export function gatheredAll(parts: Parts, own: object, form: FormSettings): AnyFunction {
   const { mesh } = form;
   const axis = axisOf(form);
   const gathered = (given: object): object => {
@@ -129,6 +130,9 @@ export function allParameters(parts: Parts, own: object, form: FormSettings): ob
     const { shared, stages } = whole as Staged;
     return parts.blocks.join(shared, gatheredBlocks(stages, form));
   };
-  const all = shard(gathered as never, { mesh, in: [variesOf(parts, own, form)], out: [] });
-  return compile(all as never, { target: "native", name: "whole" })(own as never) as object;
+  return shard(gathered as never, { mesh, in: [variesOf(parts, own, form)], out: [] }) as AnyFunction;
 }
+
+/** All parameters, on every device, for the hash of a state. */
+export const allParameters = (parts: Parts, own: object, form: FormSettings): object =>
+  compile(gatheredAll(parts, own, form) as never, { target: "native", name: "whole" })(own as never) as object;

@@ -15,7 +15,8 @@ import { he, INPUT_STREAM, TARGET_STREAM } from "./data.ts";
 import type { TensorAxis, TrainingProgram } from "./program.ts";
 import { training } from "./training.ts";
 
-const [WIDTH, BATCH] = [256, 256];
+/** Width and rows of the batch. */
+const SIZE = 256;
 
 interface Block {
   readonly w1: Tensor;
@@ -35,24 +36,24 @@ function blockOf(axis: TensorAxis | null): (x: Tensor, own: Block) => Tensor {
   return (x, own) => scope("block", () => add(x, products(own, x)));
 }
 
-export function chain(depth: number): TrainingProgram<OptimizerState<ChainParams>> {
+export function chain(depth: number, size: number = SIZE): TrainingProgram<OptimizerState<ChainParams>> {
   return training<ChainParams>({
     name: `chain${depth}`,
-    title: `residual MLP, ${depth} blocks of 256, batch 256, SGD`,
+    title: `residual MLP, ${depth} blocks of ${size}, batch ${size}, SGD`,
     optimizer: sgd({ lr: 1e-3 }),
     params(p) {
-      const shape = [WIDTH, WIDTH];
+      const shape = [size, size];
       // variance 1 / (width · depth) into the sum, so that its variance stays of the order of the input's
-      const small = Math.sqrt(3 / WIDTH) / Math.sqrt(depth);
+      const small = Math.sqrt(3 / size) / Math.sqrt(depth);
       return {
-        blocks: Array.from({ length: depth }, () => ({ w1: p.draw(shape, he(WIDTH)), w2: p.draw(shape, small) })),
+        blocks: Array.from({ length: depth }, () => ({ w1: p.draw(shape, he(size)), w2: p.draw(shape, small) })),
       };
     },
-    batch: (n) => [n.data([BATCH, WIDTH], INPUT_STREAM), n.data([BATCH, WIDTH], TARGET_STREAM)],
+    batch: (n) => [n.data([size, size], INPUT_STREAM), n.data([size, size], TARGET_STREAM)],
     loss: ({ blocks }, x, y) => mse(blocks.reduce(blockOf(null), x), y),
     tensor: {
       cuts: { w1: { axis: 1 }, w2: { axis: 0 } },
-      most: WIDTH,
+      most: size,
       loss:
         (axis) =>
         ({ blocks }, x, y) =>

@@ -192,7 +192,11 @@ export function languageModel(name: string, title: string, size: Size): Training
     blocks: {
       count: blocks,
       split: ({ blocks: all, ...shared }) => ({ shared, blocks: all }),
-      join: (shared, all) => ({ ...(shared as GptShared), blocks: all as readonly Block[] }),
+      join(shared, all) {
+        // members in the order of the parameters
+        const { tok, pos, ...rest } = shared as GptShared;
+        return { tok, pos, blocks: all, ...rest };
+      },
       functions(axis) {
         const layers = axis ? inParts(axis) : WHOLE;
         return {

@@ -76,6 +76,12 @@ export function stepMs(plan: Plan, step: PlanStep, costs: NodeCosts): number {
   return msOf(costs.workOf(node, inPlace), costs.rates);
 }
 
+/** Whether nothing else happens while a copy or a collective is in flight: cores that devices share carry messages too, where they are needed. */
+function isDoneAtOnce(step: PlanStep, { copiesBlock = false, rates }: NodeCosts): boolean {
+  if (!isStart(step)) return false;
+  return step.copy ? copiesBlock : (rates.coresPerDevice ?? 1) < 1;
+}
+
 /** Milliseconds of one run of a plan: arguments written into the arena, every step, the copies at the end. */
 export function planMs(plan: Plan, costs: NodeCosts): number {
   const { steps, params, persistent } = plan.program;
@@ -84,7 +90,7 @@ export function planMs(plan: Plan, costs: NodeCosts): number {
   const clock = new CopyClock();
   for (const step of steps) {
     if (isWait(step)) ms = clock.wait(step, ms);
-    else if (step.copy && costs.copiesBlock) ms += queuedMs(step, costs);
+    else if (isDoneAtOnce(step, costs)) ms += queuedMs(step, costs);
     else if (isStart(step)) clock.start(step, ms, queuedMs(step, costs));
     else ms += stepMs(plan, step, costs);
   }
