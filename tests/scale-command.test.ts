@@ -148,7 +148,9 @@ describe("scale of a program", () => {
   it("stays within the memory of a device, or says the least", async () => {
     const { bytes } = await scaled("mlp", "--devices", "2", "--zero", "2", "--memory", "11MB");
     expect(bytes).toBeLessThanOrEqual(11e6);
-    const { code, err } = await tidemark("scale", "mlp", "--devices", "2", "--zero", "2", "--memory", "100KB");
+    const { code, err } = await tidemark(
+      ...["scale", "mlp", "--devices", "2", "--zero", "2", "--batch", "2", "--memory", "100KB"],
+    );
     expect(code).toBe(1);
     expect(err).toMatch(/PlanInfeasible: scale: the least that a device takes is .* and it has 97.7 KiB/);
   });
