@@ -144,6 +144,8 @@ export interface MeshFigures {
   readonly exchanges: number;
   readonly inFlight: number;
   readonly exchangedBytes: number;
+  /** Of a form that is chosen or spelled out: processor time of a step on each rank, waiting for others included. */
+  readonly rankCpuMs?: readonly number[];
   readonly mpi: MpiFigures | null;
 }
 

@@ -10,6 +10,7 @@ import type { Deviation } from "../../api/deviation.ts";
 import { currentHost } from "../../api/host.ts";
 import { formatBytes } from "../../base/bytes.ts";
 import { grouped, TidemarkError } from "../../base/errors.ts";
+import { communicator } from "../../node/mpi/communicator.ts";
 import { launched } from "../../node/mpi/launched.ts";
 import { formText } from "../../parallel/forms.ts";
 import { memoryChart } from "../../plan/memory-chart.ts";
@@ -345,7 +346,9 @@ async function benchInForm(program: AnyProgram, asked: Asked, args: Arguments, i
   const measured = await measure(onDevice, args, own, costs);
   const { microbatches } = form;
   const split = { mesh: formText(form), devices, isDeterministic: args.has("deterministic"), microbatches };
-  const mesh = meshFigures(split, mpi, measured.planned.plan);
+  const { stepCpuMs } = measured.figures;
+  const rankCpuMs = devices === 1 ? [stepCpuMs] : communicator("bench --mesh").gathered(stepCpuMs);
+  const mesh = { ...meshFigures(split, mpi, measured.planned.plan), rankCpuMs };
   const figures = { ...measured.figures, mesh, ...(auto ? { auto } : {}) };
   writeReport(own, { ...measured, figures }, NO_EXTRAS, args.has("json"));
   if (auto && !args.has("json")) own.out(`${auto.why.join("\n")}\n`);

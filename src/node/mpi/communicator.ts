@@ -154,6 +154,13 @@ export class Communicator implements Launched {
     return Buffer.from(all.subarray(0, bytes)).toString("utf8");
   }
 
+  /** A number of each process, by rank. */
+  gathered(own: number): readonly number[] {
+    const all = new Uint8Array(8 * this.size);
+    this.#library.collect(0, new Uint8Array(Float64Array.of(own).buffer), all, 8);
+    return Array.from(new Float64Array(all.buffer));
+  }
+
   /** How many processes of this run are on this machine; all of them ask together. */
   countNear(): number {
     return this.#library.size(this.#library.near(0));
