@@ -85,6 +85,8 @@ export function planWithin(
 export interface PlannedForm<F extends ParallelForm = ParallelForm> {
   readonly form: F;
   readonly figures: FormFigures;
+  /** What stays between steps: no plan takes less. */
+  readonly persistentBytes: number;
   readonly plan: Plan;
 }
 
@@ -98,11 +100,11 @@ export function plannedForm<F extends ParallelForm>(
   const { plans } = plansOf(form.step as AnyFunction, form.args, options, { description });
   const { chosen, fits } = planWithin(plans, memoryBytes);
   const placed = plans.placed(chosen, 0);
-  const { arenaBytes, predictedMs, strategy } = placedFigures(placed);
+  const { arenaBytes, predictedMs, strategy, persistentBytes } = placedFigures(placed);
   const costs = new TargetCosts(description, { rates: description.rates });
   const exchangeMs = networkMs(costs.workOfGraph(placed.graph), description.rates);
   const figures = { name: form.name, arenaBytes, predictedMs, exchangeMs, fits, strategy };
-  return { form, figures, plan: placed.plan };
+  return { form, figures, persistentBytes, plan: placed.plan };
 }
 
 function lineOf(one: FormFigures, best: FormFigures): string {
@@ -175,6 +177,14 @@ export function formDescription(options: ChooseFormOptions): TargetDescription {
   return { ...own, collectives: true, rates };
 }
 
+/** @internal */
+export const noneFits = (name: string, least: string, memoryBytes: number | null): TidemarkError =>
+  new TidemarkError(
+    "PlanInfeasible",
+    `${name}: the least that a device takes is ${least}, and it has ${formatBytes(memoryBytes ?? 0)}`,
+    { help: "give more devices, a smaller batch, or more memory" },
+  );
+
 /** The fastest of planned forms that fits; all of them with their figures. @internal */
 export function fastest<F extends ParallelForm>(
   name: string,
@@ -187,10 +197,7 @@ export function fastest<F extends ParallelForm>(
   );
   const { form, figures } = at(sorted, 0);
   const least = Math.min(...all.map((one) => one.figures.arenaBytes));
-  if (!figures.fits) {
-    const summary = `${name}: the least that a device takes is ${formatBytes(least)}, and it has ${formatBytes(memoryBytes ?? 0)}`;
-    throw new TidemarkError("PlanInfeasible", summary, { help: "give more devices, a smaller batch, or more memory" });
-  }
+  if (!figures.fits) throw noneFits(name, formatBytes(least), memoryBytes);
   const figuresOfAll = sorted.map((one) => one.figures);
   return { form, ...figures, forms: figuresOfAll, why: figuresOfAll.map((one) => lineOf(one, figures)).join("\n") };
 }

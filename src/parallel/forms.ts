@@ -25,6 +25,7 @@ import {
   type FormFigures,
   fastest,
   formDescription,
+  noneFits,
   type ParallelForm,
   type PlannedForm,
   plannedForm,
@@ -272,13 +273,18 @@ interface Search<P extends Tree, B extends readonly Tree[]> {
   readonly planned: ((one: Planned<P, B>) => void) | undefined;
 }
 
+/** A form that is larger than the memory without recomputing. */
+interface Larger extends Pick<FormFigures, "predictedMs" | "arenaBytes">, Pick<PlannedForm, "persistentBytes"> {
+  readonly settings: FormSettings;
+}
+
 /** Every form without a limit: those that fit are done; of the others that is the least time that they take. */
 function planWithoutLimit<P extends Tree, B extends readonly Tree[]>(
   { model, memoryBytes, description, planned }: Search<P, B>,
   all: readonly FormSettings[],
 ) {
   const fitting: Found<P, B>[] = [];
-  const larger: (Pick<FormFigures, "predictedMs" | "arenaBytes"> & { readonly settings: FormSettings })[] = [];
+  const larger: Larger[] = [];
   const skipped: FormSettings[] = [];
   for (const family of families(all)) {
     let least = Number.POSITIVE_INFINITY;
@@ -291,7 +297,7 @@ function planWithoutLimit<P extends Tree, B extends readonly Tree[]>(
       const one = plannedForm(formOf(model, settings), null, description);
       const { arenaBytes, predictedMs } = one.figures;
       if (memoryBytes !== null && arenaBytes > memoryBytes) {
-        larger.push({ settings, arenaBytes, predictedMs });
+        larger.push({ settings, arenaBytes, predictedMs, persistentBytes: one.persistentBytes });
         continue;
       }
       planned?.(one);
@@ -315,8 +321,11 @@ export function searchForms<P extends Tree, B extends readonly Tree[]>(
   const { fitting, larger, skipped } = planWithoutLimit(search, all);
   const found = [...fitting];
   let best = Math.min(...fitting.map(({ figures }) => figures.predictedMs));
-  const late: typeof larger = [];
+  const late: Larger[] = [];
+  const isHopeless = ({ persistentBytes }: Larger): boolean => memoryBytes !== null && persistentBytes > memoryBytes;
+  const hopeless = larger.filter(isHopeless);
   for (const one of larger) {
+    if (isHopeless(one)) continue;
     if (one.predictedMs >= best) {
       late.push(one);
       continue;
@@ -326,8 +335,15 @@ export function searchForms<P extends Tree, B extends readonly Tree[]>(
     found.push({ form: within.form, figures: within.figures });
     if (within.figures.fits) best = Math.min(best, within.figures.predictedMs);
   }
+  if (found.length === 0) {
+    const stays = formatBytes(Math.min(...hopeless.map(({ persistentBytes }) => persistentBytes)));
+    throw noneFits(name, `${stays} for what stays between steps alone`, memoryBytes);
+  }
   const chosen = fastest(name, found, memoryBytes);
   const lines = [
+    ...hopeless.map(
+      (one) => `${formText(one.settings)} does not fit: ${formatBytes(one.persistentBytes)} stay between steps`,
+    ),
     ...late.map(({ settings, arenaBytes, predictedMs }) => {
       const ratio = (predictedMs / chosen.predictedMs).toFixed(2);
       return `${formText(settings)}: ${ratio} × the time without a limit, ${formatBytes(arenaBytes)}, and not less within it`;

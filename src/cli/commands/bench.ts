@@ -342,7 +342,7 @@ async function benchInForm(program: AnyProgram, asked: Asked, args: Arguments, i
   requireNoExtras(args);
   const own = (launched()?.rank ?? 0) === 0 ? io : { ...io, ...QUIET };
   const { form, devices, costs, auto, mpi, program: onDevice } = formRun(program, asked, args, own);
-  if (auto) own.err(`${program.name} on ${devices} devices: ${auto.form}\n`);
+  if (auto) own.err(`${program.name} on ${devices} ${devices === 1 ? "device" : "devices"}: ${auto.form}\n`);
   const measured = await measure(onDevice, args, own, costs);
   const { microbatches } = form;
   const split = { mesh: formText(form), devices, isDeterministic: args.has("deterministic"), microbatches };
