@@ -40,7 +40,7 @@ function bench(program, options) {
   const argv = [...mpi, process.execPath, tidemark, "bench", program, ...options, "--json"];
   const out = execFileSync("mpirun", argv, {
     encoding: "utf8",
-    stdio: ["ignore", "pipe", "ignore"],
+    stdio: ["ignore", "pipe", "inherit"],
     maxBuffer: 2 ** 26,
   });
   return JSON.parse(out.trim().split("\n").at(-1));
