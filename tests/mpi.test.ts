@@ -5,6 +5,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { compile, type Tensor, zeros } from "../src/api/index.ts";
 import { onMesh } from "../src/cli/mesh.ts";
+import { formProgram } from "../src/cli/mesh-form.ts";
 import type { AnyProgram } from "../src/cli/programs/built-in.ts";
 import { gpt } from "../src/cli/programs/gpt.ts";
 import { mlp as mlpProgram } from "../src/cli/programs/mlp.ts";
@@ -12,7 +13,7 @@ import { mpi } from "../src/node/mpi/public.ts";
 import { mpiState } from "../src/node/mpi/state.ts";
 import { mpiToolchain } from "../src/node/mpi/toolchain.ts";
 import { nativeTarget } from "../src/node/native/target.ts";
-import { allReduce, mesh, shard } from "../src/parallel/index.ts";
+import { allReduce, type MeshAxes, mesh, shard } from "../src/parallel/index.ts";
 import { tidemark } from "./support/command.ts";
 import { bundleRanks, type Ended, mpiProblem, runRanks } from "./support/mpi-run.ts";
 
@@ -127,6 +128,51 @@ describe.skipIf(problem !== null)("on several processes", () => {
     expect(four.stateHash).toMatch(/^[0-9a-f]{64}$/);
   });
 
+  it("bench chooses a form and trains in it, or in one that is spelled out, with the losses of one process", async () => {
+    const { out } = await tidemark("bench", "mlp", "--target", "native", "--steps", "3", "--json");
+    const one = JSON.parse(out) as Record<string, unknown>;
+    const run = ["bench", "mlp", "--steps", "3", "--json", "--mesh"];
+    const chosen = foundBy(await runRanks(2, [...run, "auto", "--budget", "64MiB", "--cores", "1"]));
+    const { form, costs, forms, why } = chosen.auto as {
+      readonly form: string;
+      readonly costs: Record<string, number>;
+      readonly forms: readonly {
+        readonly name: string;
+        readonly fits: boolean;
+        readonly arguments: readonly string[];
+      }[];
+      readonly why: readonly string[];
+    };
+    expect(forms[0]).toMatchObject({ name: form, fits: true });
+    expect(why[0]).toContain(form);
+    expect(costs).toMatchObject({ coresPerDevice: 0.5 });
+    expect(costs.networkRate).toBeGreaterThan(0);
+    expect(costs.messageSeconds).toBeGreaterThan(0);
+    expect((chosen.mesh as Record<string, unknown>).axes).toBe(form);
+    const last = forms.at(-1)?.arguments as readonly string[];
+    const spelled = foundBy(await runRanks(2, [...run.slice(0, -1), ...last, "--network", "1e9", "--latency", "1e-6"]));
+    const losses = one.losses as readonly number[];
+    for (const found of [chosen, spelled]) {
+      (found.losses as readonly number[]).forEach((loss, i) => {
+        expect(loss).toBeCloseTo(losses[i] as number, 5);
+      });
+      expect(found.stateHash).toMatch(/^[0-9a-f]{64}$/);
+    }
+  });
+
+  it("gpt as two stages of halves of its weights has the losses of one process", async () => {
+    const run = ["bench", "gpt", "--steps", "2", "--json"];
+    const mesh = ["--mesh", "pipeline=2,tensor=2", "--microbatches", "2", "--schedule", "zero-bubble"];
+    const four = foundBy(await runRanks(4, [...run, ...mesh]));
+    const { out } = await tidemark(...run, "--target", "native");
+    const one = JSON.parse(out) as Record<string, unknown>;
+    (four.losses as readonly number[]).forEach((loss, i) => {
+      expect(Math.abs(loss - ((one.losses as readonly number[])[i] as number))).toBeLessThan(1e-4);
+    });
+    expect(four.persistentBytes as number).toBeLessThan(0.4 * (one.persistentBytes as number));
+    expect((four.mesh as Record<string, unknown>).axes).toBe("pipeline=2,tensor=2, 2 microbatches, zero-bubble");
+  });
+
   it("processes with different programs are told which", async () => {
     const { status, err } = await runRanks(3, ["different"]);
     expect(status).not.toBe(0);
@@ -220,6 +266,34 @@ describe("a mesh of several devices in one process", () => {
     expect(mine.blocks[0]?.qkv.toArray()).toEqual(joined);
     expect(mine.blocks[0]?.ln1g.shape).toEqual([128]);
     expect(own.batch()[0]?.shape).toEqual([4, 128]);
+  });
+
+  it("refuses forms that there are not", async () => {
+    const refused = async (...given: readonly string[]): Promise<string> =>
+      (await tidemark("bench", "gpt", ...given)).err;
+    expect(await refused("--zero", "1")).toContain("--zero without --mesh");
+    expect(await refused("--mesh", "auto", "--zero", "1")).toContain("--zero with --mesh auto, which chooses it");
+    expect(await refused("--mesh", "data=1", "--schedule", "gpipe")).toContain("--schedule with one stage");
+    expect(await refused("--mesh", "rows=2", "--zero", "1")).toContain("--mesh rows=2 with --zero");
+    expect(await refused("--mesh", "pipeline=2")).toContain(
+      "the mesh pipeline=2 has 2 devices, and one process was started",
+    );
+    expect(await refused("--mesh", "auto", "--network", "fast")).toContain("--network fast");
+    const form = (axes: MeshAxes, microbatches: number) => () =>
+      formProgram(
+        gpt as AnyProgram,
+        {
+          mesh: mesh({ data: 1, pipeline: 1, tensor: 1, ...axes }),
+          zero: 0,
+          microbatches,
+          schedule: "1f1b",
+          chunks: 1,
+        },
+        { rank: 0, deterministic: false },
+      );
+    expect(form({ tensor: 3 }, 1)).toThrow("4 parts in 3");
+    expect(form({ pipeline: 3 }, 3)).toThrow("4 blocks in 3 pieces");
+    expect(form({ data: 2, pipeline: 2 }, 8)).toThrow("a batch of 8 rows in 16 parts");
   });
 
   it("refuses axes by name", async () => {

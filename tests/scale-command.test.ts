@@ -84,7 +84,13 @@ interface Scaled {
   readonly form: string;
   readonly bytes: number;
   readonly zero: number;
-  readonly points: readonly { readonly form: string; readonly bytes: number; readonly stepMs: number }[];
+  readonly points: readonly {
+    readonly form: string;
+    readonly bytes: number;
+    readonly stepMs: number;
+    readonly arguments?: readonly string[];
+  }[];
+  readonly why: readonly string[];
 }
 
 const sumOf = (bytes: Readonly<Record<string, number>>): number => Object.values(bytes).reduce((a, b) => a + b, 0);
@@ -100,7 +106,10 @@ describe("scale of a program", () => {
   it("plans a device's step with each stage of ZeRO, and its kinds add up to the arena", async () => {
     const { perDeviceBytes, bytes, points } = await scaled("mlp", "--devices", "8");
     expect(sumOf(perDeviceBytes)).toBe(bytes);
-    expect(points.map(({ form }) => form).sort()).toEqual([0, 1, 2, 3].map((zero) => `data=8, ZeRO ${zero}`));
+    const forms = points.map(({ form }) => form);
+    expect(forms).toEqual(expect.arrayContaining([0, 1, 2, 3].map((zero) => `data=8, ZeRO ${zero}`)));
+    const times = points.map(({ stepMs }) => stepMs);
+    expect(times).toEqual([...times].sort((a, b) => a - b));
   });
 
   it("has an eighth of the optimizer's state and of the parameters where they are shared out", async () => {
@@ -113,12 +122,37 @@ describe("scale of a program", () => {
     expect((parameters?.parameters ?? 0) / (all?.parameters ?? 0)).toBeCloseTo(1 / 8, 4);
   });
 
+  it("tries the axes along which a program can be cut, and spells every form out for bench", async () => {
+    const { points, why } = await scaled(
+      "gpt",
+      "--mesh",
+      "pipeline=2,tensor=2",
+      "--batch",
+      "2",
+      "--cores",
+      "2",
+      "--network",
+      "1e9",
+    );
+    const schedules = ["gpipe", "1f1b", "interleaved in 2 pieces", "zero-bubble"];
+    const wanted = schedules.map((name) => `pipeline=2,tensor=2, 2 microbatches, ${name}`);
+    expect(points.map(({ form }) => form)).toEqual(expect.arrayContaining(wanted));
+    const one = points.find(({ form }) => form === wanted[2]);
+    const mesh = ["--mesh", "data=1,pipeline=2,tensor=2", "--zero", "0", "--microbatches", "2"];
+    expect(one?.arguments).toEqual([...mesh, "--schedule", "interleaved", "--chunks", "2"]);
+    expect(why[0]).toMatch(/^pipeline=2,tensor=2, .* ms, /);
+    const { err } = await tidemark("scale", "gpt", "--mesh", "data=16");
+    expect(err).toContain("there is no such form of a model with 8 rows, 4 parts along tensor, 4 parts along pipeline");
+  });
+
   it("stays within the memory of a device, or says the least", async () => {
     const { bytes } = await scaled("mlp", "--devices", "2", "--zero", "2", "--memory", "11MB");
     expect(bytes).toBeLessThanOrEqual(11e6);
-    const { code, err } = await tidemark("scale", "mlp", "--devices", "2", "--zero", "2", "--memory", "100KB");
+    const { code, err } = await tidemark(
+      ...["scale", "mlp", "--devices", "2", "--zero", "2", "--batch", "2", "--memory", "100KB"],
+    );
     expect(code).toBe(1);
-    expect(err).toMatch(/PlanInfeasible: scale: the least that a device takes for mlp is .* and it has 97.7 KiB/);
+    expect(err).toMatch(/PlanInfeasible: scale: the least that a device takes is .* and it has 97.7 KiB/);
   });
 
   it("reads exported programs, with the batch shared out", async () => {
@@ -143,7 +177,7 @@ describe("scale of a program", () => {
   });
 
   it("says which axes and options are for configs, and what a module has to export", async () => {
-    expect((await tidemark("scale", "gpt", "--mesh", "data=2,tensor=2")).err).toContain(
+    expect((await tidemark("scale", "mlp", "--mesh", "data=2,tensor=2")).err).toContain(
       "where a program could be cut along tensor is not known",
     );
     expect((await tidemark("scale", "gpt", "--recompute", "full")).err).toContain("--recompute of a program");

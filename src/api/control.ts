@@ -368,11 +368,20 @@ export function whileLoop<S extends Tree = Tensor>(
   init: S,
   options: WhileOptions = {},
 ): S {
+  requireOptions("whileLoop", options, WHILE);
+  return whileInTurns(test, fn, init, options);
+}
+
+/** The same of a loop whose turns are known (ops/loops.ts). @internal */
+export function whileInTurns<S extends Tree>(
+  test: (state: S) => Tensor,
+  fn: (state: S, i: Tensor) => S,
+  init: S,
+  { maxSteps, snapshots, turns = "" }: WhileOptions & { readonly turns?: string },
+): S {
   const example = "whileLoop((state) => state.less(9), (state) => state.mul(2), init)";
   requireFunction("whileLoop", "the test", test, example);
   requireFunction("whileLoop", "the body", fn, example);
-  requireOptions("whileLoop", options, WHILE);
-  const { maxSteps, snapshots } = options;
   if (maxSteps !== undefined) requireIterations("whileLoop", "maxSteps", maxSteps);
   if (snapshots !== undefined && (!Number.isInteger(snapshots) || snapshots < 1)) {
     fail("InvalidArgument", `whileLoop: snapshots is ${snapshots}`, "the reverse holds a whole number ≥ 1 of states");
@@ -387,7 +396,7 @@ export function whileLoop<S extends Tree = Tensor>(
     sameState("whileLoop", state, fn(own(params), i as Tensor)),
   );
   const { regions, captured } = closed([holds, body]);
-  const attrs = { carries: state.leaves.length, length: maxSteps ?? 0, checkpoints: snapshots ?? 0 };
+  const attrs = { carries: state.leaves.length, length: maxSteps ?? 0, checkpoints: snapshots ?? 0, turns };
   const results = applyRegions(whileOp, [...state.leaves, ...captured], attrs, regions);
   return own(results.slice(0, state.leaves.length));
 }

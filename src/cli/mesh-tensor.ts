@@ -44,16 +44,19 @@ export function ownParameters<P extends object>(params: P, cuts: Cuts, parts: nu
 export const parameterSpec = (params: object, cuts: Cuts, { over }: TensorAxis): Spec =>
   mapped(params, "", (_, name): Spec => (cuts[name] ? over : [])) as Spec;
 
+/** All parameters from the parts of devices, inside of `shard`. */
+export const gatheredParameters = <P>(own: P, cuts: Cuts, { over, parts }: TensorAxis): P =>
+  mapped(own, "", (x, name) => {
+    const cut = cuts[name];
+    if (!cut) return x;
+    const groups = split(x, cut, 1, name);
+    const all = allGather(groups, { over, axis: cut.axis + 1, invariant: true });
+    return reshape(all, x.shape.with(cut.axis, at(x.shape, cut.axis) * parts));
+  }) as P;
+
 /** All parameters, on every device. */
 export function wholeParameters<P extends object>(params: P, cuts: Cuts, axis: TensorAxis, mesh: Mesh): P {
-  const gathered = (own: P): P =>
-    mapped(own, "", (x, name) => {
-      const cut = cuts[name];
-      if (!cut) return x;
-      const groups = split(x, cut, 1, name);
-      const all = allGather(groups, { over: axis.over, axis: cut.axis + 1, invariant: true });
-      return reshape(all, x.shape.with(cut.axis, at(x.shape, cut.axis) * axis.parts));
-    }) as P;
+  const gathered = (own: P): P => gatheredParameters(own, cuts, axis);
   const whole = shard(gathered as never, { mesh, in: [parameterSpec(params, cuts, axis)], out: [] });
   return compile(whole as never, { target: "native", name: "whole" })(params as never) as P;
 }

@@ -16,7 +16,7 @@ import { counted, grouped, TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { type NcclFigures, ncclFigures } from "../node/cuda/nccl-groups.ts";
 import { communicator } from "../node/mpi/communicator.ts";
-import { launched } from "../node/mpi/launched.ts";
+import { type Launched, launched } from "../node/mpi/launched.ts";
 import type { OptimizerState } from "../optim/optimizer.ts";
 import { allReduce, vary } from "../parallel/collectives.ts";
 import { type Mesh, mesh as makeMesh, type Spec } from "../parallel/mesh.ts";
@@ -26,16 +26,18 @@ import { reportPlan } from "../plan/report.ts";
 import type { Tensor } from "../trace/tensor.ts";
 import { flatten, unflatten } from "../trace/tree.ts";
 import { type Arguments, integerOption, type OptionSpec, usageError } from "./command.ts";
+import { FORM_OPTIONS } from "./form-options.ts";
 import { residentBytes } from "./memory.ts";
+import { partsOf } from "./mesh-model.ts";
 import { ownParameters, parameterSpec, wholeParameters } from "./mesh-tensor.ts";
 import type { AnyProgram } from "./programs/built-in.ts";
-import type { ModelParts } from "./programs/program.ts";
 
 export const MESH_OPTIONS = {
   mesh: {
     value: "AXES",
-    help: "train on the processes that mpirun started: data=4 (each has a quarter of the batch), or data=2,tensor=2 (and half of the weights of gpt)",
+    help: "train on the processes that mpirun started: data=4 (each has a quarter of the batch), data=2,tensor=2 (and half of the weights of gpt), pipeline=4, or auto: the fastest within --budget",
   },
+  ...FORM_OPTIONS,
   deterministic: { help: "with --mesh: sums in the order of the ranks, whatever the library does" },
   microbatches: {
     value: "N",
@@ -103,15 +105,18 @@ export function meshSettings(args: Arguments): MeshSettings | null {
   const microbatches = integerOption(args, "microbatches", 1, { least: 1 });
   if (mesh === null) return { mesh, devices: 1, axes: [], rank: 0, microbatches, isDeterministic };
   const devices = axesOf(mesh).reduce((n, [, extent]) => n * extent, 1);
-  const started = launched() ?? { rank: 0, size: 1 };
-  if (started.size !== devices) {
-    const processes = started.size === 1 ? "one process" : `${started.size} processes`;
-    const summary = `bench: the mesh ${mesh} has ${counted(devices, "device")}, and ${processes} ${started.size === 1 ? "was" : "were"} started`;
-    const help = `mpirun -n ${devices} tidemark bench … --mesh ${mesh}`;
-    throw new TidemarkError("UsageError", summary, { help });
-  }
+  const started = requireStarted(mesh, devices);
   const axes = placesOf(axesOf(mesh), started.rank);
   return { mesh, devices, axes, rank: started.rank, microbatches, isDeterministic };
+}
+
+/** The processes that were started; throws where they are not as many as devices. */
+export function requireStarted(mesh: string, devices: number): Launched {
+  const started = launched() ?? { rank: 0, size: 1 };
+  if (started.size === devices) return started;
+  const processes = started.size === 1 ? "one process" : `${started.size} processes`;
+  const summary = `bench: the mesh ${mesh} has ${counted(devices, "device")}, and ${processes} ${started.size === 1 ? "was" : "were"} started`;
+  throw new TidemarkError("UsageError", summary, { help: `mpirun -n ${devices} tidemark bench … --mesh ${mesh}` });
 }
 
 /** What MPI takes of a process. */
@@ -122,7 +127,7 @@ export interface MpiFigures {
 }
 
 /** Begins MPI where there are several processes. */
-export function beginMpi({ devices }: MeshSettings): MpiFigures | null {
+export function beginMpi({ devices }: Pick<MeshSettings, "devices">): MpiFigures | null {
   if (devices === 1) return null;
   const before = residentBytes();
   const { version } = communicator("bench --mesh");
@@ -140,12 +145,16 @@ export interface MeshFigures {
   readonly exchanges: number;
   readonly inFlight: number;
   readonly exchangedBytes: number;
+  /** Of a form that is chosen or spelled out: processor time of a step on each rank, waiting for others included. */
+  readonly rankCpuMs?: readonly number[];
   readonly mpi: MpiFigures | null;
   /** On CUDA devices: what NCCL took of each when it connected them. */
   readonly nccl: NcclFigures | null;
 }
 
-export function meshFigures(settings: MeshSettings, mpi: MpiFigures | null, plan: Plan): MeshFigures {
+type Split = Pick<MeshSettings, "mesh" | "devices" | "isDeterministic" | "microbatches">;
+
+export function meshFigures(settings: Split, mpi: MpiFigures | null, plan: Plan): MeshFigures {
   const { mesh, devices, isDeterministic, microbatches } = settings;
   const { exchanges } = reportPlan(plan);
   return {
@@ -173,16 +182,8 @@ export const onNative = (args: Arguments): Arguments => ({
   value: (name) => args.value(name) ?? (name === "target" ? "native" : undefined),
 });
 
-function partsOf({ name, model }: AnyProgram, option: string): ModelParts<object> {
-  if (model) return model as ModelParts<object>;
-  throw usageError(
-    `bench: ${name} is a step as a whole, and ${option} needs its loss and its optimizer`,
-    "take a built-in program, or export program.model = { loss, optimizer } as well",
-  );
-}
-
 /** One of so many equal parts of the rows. */
-function rowsOf(x: Tensor, part: number, parts: number, what: string): Tensor {
+export function rowsOf(x: Tensor, part: number, parts: number, what: string): Tensor {
   const rows = x.shape[0] ?? 1;
   if (rows % parts !== 0) {
     throw usageError(

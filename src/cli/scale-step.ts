@@ -1,77 +1,40 @@
 /**
- * @file One device's training step on a data axis, planned by this library's planner as it would run there: any loss, with as much of the
- * state on each device as a stage of ZeRO leaves it. Nothing runs, and no other device has to be here.
+ * @file One device's training step in a form, planned by this library's planner as it would run there: any loss, on any mesh that the program
+ * can be on. Nothing runs, and no other device has to be here.
  */
-import { plansOf } from "../api/plan.ts";
-import { specsOf } from "../api/specs-of.ts";
-import type { ZeroStage } from "../fit/scale/states.ts";
-import { type Rates, unhiddenMs } from "../fit/scale/time.ts";
+import { extname } from "node:path";
+import { spec } from "../api/create.ts";
+import { currentHost } from "../api/host.ts";
 import { byteLength } from "../ir/type.ts";
-import { graphCost } from "../ops/control.ts";
-import type { Optimizer } from "../optim/optimizer.ts";
-import { planWithin } from "../parallel/choose.ts";
-import { dataParallel } from "../parallel/data-parallel.ts";
-import { mesh } from "../parallel/mesh.ts";
+import type { FormFigures, PlannedForm } from "../parallel/choose.ts";
+import type { FormSettings, MeshForm, MeshModel } from "../parallel/forms.ts";
 import type { Plan } from "../plan/problem.ts";
 import { reportPlan } from "../plan/report.ts";
-import type { TargetDescription } from "../target/description.ts";
-import type { AnyFunction } from "../trace/function.ts";
+import { chooseTarget } from "../runtime/choose-target.ts";
+import type { CostModel } from "../target/work.ts";
 import type { Tensor } from "../trace/tensor.ts";
-import { flatten } from "../trace/tree.ts";
+import { flatten, type Tree } from "../trace/tree.ts";
+import { type Arguments, type Io, integerOption, usageError } from "./command.ts";
+import { type FitSource, fitSource, requireOneBatch } from "./fit-source.ts";
+import { rateOf } from "./form-options.ts";
+import { type Loaded, loadProgram } from "./load.ts";
+import { machineModel } from "./machine.ts";
+import { withNetwork } from "./mesh-form.ts";
+import { meshModel } from "./mesh-model.ts";
+import { sizesOf } from "./model-program.ts";
+import type { AnyProgram } from "./programs/built-in.ts";
 
-/** What a step on one device is made of. */
-export interface StepParts {
-  readonly name: string;
-  readonly loss: (params: object, ...batch: readonly Tensor[]) => Tensor;
-  readonly optimizer: Optimizer;
-  readonly params: object;
-  /** The other arguments of the loss: the batch of one device. */
-  readonly batch: readonly Tensor[];
-}
+export type Model = MeshModel<Tree, readonly Tree[]>;
 
-export interface PlannedStep {
-  readonly zero: ZeroStage;
-  readonly bytes: number;
+export interface PlannedStep extends FormFigures {
+  readonly settings: FormSettings;
   /** What is live at the tightest step, by kind; `rest` is what the placement adds. */
   readonly perDeviceBytes: Readonly<Record<string, number>>;
-  readonly fits: boolean;
-  readonly strategy: string;
-  readonly computeMs: number;
-  readonly dataMs: number;
-  readonly totalMs: number;
 }
 
-export interface PlannedStepRequest {
-  readonly devices: number;
-  readonly zero: ZeroStage;
-  readonly memoryBytes: number | null;
-  readonly rates: Rates;
-  readonly description: TargetDescription;
-}
-
-export function plannedStep(parts: StepParts, request: PlannedStepRequest): PlannedStep {
-  const { devices, zero, memoryBytes, rates, description } = request;
-  const { loss, optimizer, params, batch } = parts;
-  const settings = { mesh: mesh({ data: devices }), over: "data", zero } as const;
-  const train = dataParallel(loss as never, optimizer, settings);
-  const state = specsOf(train.init)(params as never);
-  const { plans } = plansOf(
-    train.step as AnyFunction,
-    [state, ...batch],
-    { donate: [0], name: parts.name, effort: "quick" },
-    {
-      description: { ...description, collectives: true },
-    },
-  );
-  const { chosen, fits } = planWithin(plans, memoryBytes);
-  const { plan, graph } = plans.placed(chosen, 0);
-  const computeMs = (1e3 * graphCost(graph).flops) / rates.flops;
-  const sentBytes = flatten(params, "params").leaves.reduce((sum, w) => sum + byteLength(w), 0);
-  const dataMs = unhiddenMs({ bytes: sentBytes, devices, zero, computeMs }, rates);
-  return {
-    ...{ zero, fits, bytes: plan.height, perDeviceBytes: bytesByKind(plan, state) },
-    ...{ strategy: chosen.strategy, computeMs, dataMs, totalMs: computeMs + dataMs },
-  };
+export function plannedStep({ form, figures, plan }: PlannedForm<MeshForm<Tree, readonly Tree[]>>): PlannedStep {
+  const [state] = form.args as readonly [{ readonly params: unknown; readonly slots: unknown }];
+  return { ...figures, settings: form, perDeviceBytes: bytesByKind(plan, state) };
 }
 
 /** The state is told apart by what it is for; everything else as the planner does. */
@@ -85,4 +48,58 @@ function bytesByKind(plan: Plan, state: { readonly params: unknown; readonly slo
   const named = { parameters, optimizer, constants: persistent - parameters - optimizer, ...others };
   const rest = plan.height - Object.values(named).reduce((sum, bytes) => sum + bytes, 0);
   return Object.fromEntries(Object.entries({ ...named, rest }).filter(([, bytes]) => bytes > 0));
+}
+
+function programOf(loaded: Loaded): AnyProgram {
+  if (loaded.kind === "training" && loaded.program.model !== undefined) return loaded.program;
+  throw usageError(
+    `scale: ${loaded.name} is a step as a whole, and it takes its loss and its optimizer`,
+    "export program.model = { loss, optimizer } as well, or give a config.json, .pt2 or .onnx",
+  );
+}
+
+const resized = (x: Tensor, rows: number): Tensor => spec([rows, ...x.shape.slice(1)], x.dtype);
+
+/** A file, whose program is recorded for the rows that a device has at a time. */
+function exportedModel(source: FitSource, rows: number | undefined): Model {
+  const at = (batch: number | undefined): Model => meshModel(programOf(source.at(batch).loaded), "scale");
+  const model = at(rows);
+  const all = rows ?? (model.batch[0] as Tensor | undefined)?.shape[0] ?? 1;
+  return {
+    ...model,
+    on: (form) => at(all / (form.mesh.axes.data * form.microbatches)).on(form),
+  };
+}
+
+/** The model of a program or a file, with as many rows over all devices as are asked for. */
+export async function scaledModel(
+  args: Arguments,
+  devices: number,
+): Promise<{ readonly name: string; readonly model: Model }> {
+  const word = args.positionals[0] as string;
+  const settings = { optimizer: "adamw", sizes: sizesOf(args), floatBytes: undefined, dropout: false } as const;
+  const source = await fitSource(word, settings);
+  requireOneBatch(args, source, settings);
+  const rows = args.has("batch") ? integerOption(args, "batch", devices, { least: 1 }) : undefined;
+  const isFile = [".pt2", ".onnx"].includes(extname(word).toLowerCase());
+  if (isFile) return { name: source.name, model: exportedModel(source, rows) };
+  const model = meshModel(programOf(await loadProgram(word)), "scale");
+  if (rows === undefined) return { name: source.name, model };
+  return {
+    name: source.name,
+    model: { ...model, batch: (model.batch as readonly Tensor[]).map((x) => resized(x, rows)) },
+  };
+}
+
+/** Rates of native code here, with those that are given. */
+export function scaleCosts(args: Arguments, io: Io, devices: number): CostModel {
+  const { description } = chooseTarget(currentHost(), "native", { isPlanned: true }).target;
+  const { costs } = machineModel(io.err, description.rates);
+  const [networkRate, messageSeconds] = [rateOf(args, "network"), rateOf(args, "latency")];
+  const network = {
+    ...(networkRate === undefined ? {} : { networkRate }),
+    ...(messageSeconds === undefined ? {} : { messageSeconds }),
+    ...(args.has("flops") ? { productRate: rateOf(args, "flops") ?? costs.productRate } : {}),
+  };
+  return withNetwork(costs, network, (rateOf(args, "cores") ?? devices) / devices);
 }

@@ -295,9 +295,14 @@ export type Lowering<A> =
       wiring(node: Node): Wiring | null;
       /** How often each region runs, where that is known; otherwise it shows in the cost alone. */
       runs?(attrs: A): readonly number[];
+      /** Of a loop inside of another: for each of several devices the iterations of that one in which it runs, once; null: not known. */
+      turns?(attrs: A): Turns | null;
       /** Bytes that are copied in addition to the work of regions. */
       copied?(attrs: A, inputs: readonly TensorType[]): number;
     };
+
+/** By device and by iteration of the loop around. */
+export type Turns = readonly (readonly boolean[])[];
 
 /**
  * The result shows elements of its only input, each at most once: to a user who changes tensors (trace/cell.ts) the two

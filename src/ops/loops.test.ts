@@ -107,6 +107,7 @@ describe("while", () => {
     expect(() => whileLoop.infer([f], attrs, [holds, rows])).toThrow("returns 1 rows an iteration without a length");
     expect(whileLoop.infer([f], { ...attrs, length: 3 }, [holds, rows])).toEqual([f, stack, i]);
     const number = graphOf("func test(c: f32[]) { return c }");
+    expect(() => whileLoop.infer([f], { ...attrs, turns: "01,2" }, [holds, rows])).toThrow("while: turns is 01,2");
     expect(() => whileLoop.infer([f], attrs, [number, rows])).toThrow(
       "while: region test returns (f32[]), expected (bool[])",
     );

@@ -20,7 +20,7 @@ import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
 import { type Group, type Loop, ONE, type Wiring } from "../ir/control.ts";
 import type { Graph, Node, Value } from "../ir/graph.ts";
-import type { OpDef, Reference } from "../ir/op.ts";
+import type { OpDef, Reference, Turns } from "../ir/op.ts";
 import type { TensorType } from "../ir/type.ts";
 import { graphCost } from "./control.ts";
 import { defineOp } from "./define.ts";
@@ -57,11 +57,30 @@ export type ScanAttrs = {
   readonly strip?: number;
 };
 
-/** `checkpoints`: states that its reverse may hold when it is not bounded; 0 leaves it to the planner. */
-export type WhileAttrs = { readonly carries: number; readonly length: number; readonly checkpoints: number };
+/**
+ * `checkpoints`: states that its reverse may hold when it is not bounded; 0 leaves it to the planner. `turns` is known of a loop that runs
+ * once or not at all, inside of another: for each of several devices in which iterations of that one it runs, as `0110,1001`. Times are
+ * predicted by it; no result depends on it.
+ */
+export type WhileAttrs = {
+  readonly carries: number;
+  readonly length: number;
+  readonly checkpoints: number;
+  readonly turns?: string;
+};
 
 /** Default number of states held at once: a million iterations then take 5.5 sweeps. */
 export const DEFAULT_CHECKPOINTS = 32;
+
+/** What the attribute says; null where it says nothing. */
+const turnsOf = ({ turns = "" }: WhileAttrs): Turns | null =>
+  turns === "" ? null : turns.split(",").map((device) => Array.from(device, (digit) => digit === "1"));
+
+/** How often a loop runs: the mean of all devices and iterations of the loop around where they take turns. */
+function whileRuns(attrs: WhileAttrs): number {
+  const all = turnsOf(attrs)?.flat();
+  return all ? all.filter((runs) => runs).length / all.length : assumedIterations(attrs.length);
+}
 
 /** The number of iterations that costs assume if it is not known. */
 const ASSUMED_ITERATIONS = 1000;
@@ -213,9 +232,13 @@ export const scan: OpDef<ScanAttrs> = defineOp<ScanAttrs>({
 /** A body that runs while a test of its state holds. */
 export const whileLoop: OpDef<WhileAttrs> = defineOp<WhileAttrs>({
   name: "while",
-  defaults: { carries: 0, length: 0, checkpoints: 0 },
-  infer(inputs, { carries, length, checkpoints }, regions) {
+  defaults: { carries: 0, length: 0, checkpoints: 0, turns: "" },
+  infer(inputs, { carries, length, checkpoints, turns = "" }, regions) {
     requireRegions("while", regions, 2);
+    if (!/^([01]+(,[01]+)*)?$/.test(turns)) {
+      const help = "a digit 0 or 1 for each iteration of the loop around, and a comma between devices: 0110,1001";
+      throw new TidemarkError("InvalidGraph", `while: turns is ${turns}`, { help });
+    }
     requireCount("while", "checkpoints", checkpoints, MOST_ITERATIONS - 1);
     requireCount("while", "length", length, MOST_ITERATIONS);
     requireCount("while", "carries", carries, inputs.length);
@@ -232,14 +255,15 @@ export const whileLoop: OpDef<WhileAttrs> = defineOp<WhileAttrs>({
   },
   derivative: { kind: "region", rule: (node) => ({ kind: "control", control: { kind: "loop", loop: whileOf(node) } }) },
   // The number of iterations is not known: the most there can be are counted.
-  cost: (_, __, { length }, regions) => ({
-    flops: assumedIterations(length) * regions.reduce((sum, region) => sum + graphCost(region).flops, 0),
+  cost: (_, __, attrs, regions) => ({
+    flops: whileRuns(attrs) * regions.reduce((sum, region) => sum + graphCost(region).flops, 0),
   }),
   lower: {
     kind: "control",
     control: (node) => ({ kind: "loop", loop: whileOf(node) }),
     wiring: whileWiring,
-    runs: ({ length }) => [assumedIterations(length), assumedIterations(length)],
+    runs: (attrs) => [Math.max(1, whileRuns(attrs)), whileRuns(attrs)],
+    turns: turnsOf,
   },
   evaluate({ inputs, attrs: { carries, length }, regions, run }) {
     const [test, body] = [at(regions, 0), at(regions, 1)];

@@ -9,8 +9,11 @@ import { plansOf } from "../api/plan.ts";
 import { formatBytes, parseBytes } from "../base/bytes.ts";
 import { TidemarkError } from "../base/errors.ts";
 import { at } from "../base/invariant.ts";
+import { TargetCosts } from "../compiler/node-costs.ts";
+import type { Plan } from "../plan/problem.ts";
 import { chooseTarget } from "../runtime/choose-target.ts";
 import type { TargetDescription } from "../target/description.ts";
+import { type CostModel, networkMs } from "../target/work.ts";
 import { describe, fail, type OptionKinds, requireArray, requireFunction, requireOptions } from "../trace/arguments.ts";
 import type { AnyFunction } from "../trace/function.ts";
 
@@ -30,9 +33,15 @@ export interface ChooseFormOptions {
   readonly network?: number;
   /** Seconds until a message arrives. Default: as the target has it. */
   readonly latency?: number;
+  /** Where there are fewer cores than devices, the share of one that each has: 0.5 for four processes on two cores. Default: 1. */
+  readonly coresPerDevice?: number;
+  /** How fast a device is. Default: as the target has it. */
+  readonly costs?: CostModel;
 }
 
-const OPTIONS: OptionKinds<ChooseFormOptions> = { memory: "anything", network: "a number", latency: "a number" };
+const OPTIONS: OptionKinds<ChooseFormOptions> = {
+  ...{ memory: "anything", network: "a number", latency: "a number", coresPerDevice: "a number", costs: "anything" },
+};
 
 /** What a form takes of a device. */
 export interface FormFigures {
@@ -40,6 +49,8 @@ export interface FormFigures {
   /** Of its fastest plan within the memory, or where it does not fit of the smallest. */
   readonly arenaBytes: number;
   readonly predictedMs: number;
+  /** Of its collectives, one after the other; those in flight beside other steps are hidden behind them. */
+  readonly exchangeMs: number;
   readonly fits: boolean;
   /** Which strategy decided what is recomputed. */
   readonly strategy: string;
@@ -70,12 +81,30 @@ export function planWithin(
   }
 }
 
-function figuresOf(form: ParallelForm, memoryBytes: number | null, description: TargetDescription): FormFigures {
-  const options = { donate: [0], name: form.name, effort: "quick" } as const;
+/** A form with the plan of one device. @internal */
+export interface PlannedForm<F extends ParallelForm = ParallelForm> {
+  readonly form: F;
+  readonly figures: FormFigures;
+  /** What stays between steps: no plan takes less. */
+  readonly persistentBytes: number;
+  readonly plan: Plan;
+}
+
+/** The plan of one device in a form. @internal */
+export function plannedForm<F extends ParallelForm>(
+  form: F,
+  memoryBytes: number | null,
+  description: TargetDescription,
+): PlannedForm<F> {
+  const options = { donate: [0], name: form.name, effort: "quick", costs: description.rates } as const;
   const { plans } = plansOf(form.step as AnyFunction, form.args, options, { description });
   const { chosen, fits } = planWithin(plans, memoryBytes);
-  const { arenaBytes, predictedMs, strategy } = placedFigures(plans.placed(chosen, 0));
-  return { name: form.name, arenaBytes, predictedMs, fits, strategy };
+  const placed = plans.placed(chosen, 0);
+  const { arenaBytes, predictedMs, strategy, persistentBytes } = placedFigures(placed);
+  const costs = new TargetCosts(description, { rates: description.rates });
+  const exchangeMs = networkMs(costs.workOfGraph(placed.graph), description.rates);
+  const figures = { name: form.name, arenaBytes, predictedMs, exchangeMs, fits, strategy };
+  return { form, figures, persistentBytes, plan: placed.plan };
 }
 
 function lineOf(one: FormFigures, best: FormFigures): string {
@@ -116,33 +145,59 @@ export function chooseForm<F extends ParallelForm>(
   requireArray("chooseForm", "forms", forms, example);
   requireOptions("chooseForm", options, OPTIONS);
   if (forms.length === 0) fail("InvalidArgument", "chooseForm: there are no forms", example);
-  for (const [name, rate] of Object.entries({ network: options.network, latency: options.latency })) {
-    if (rate === undefined || (rate > 0 && Number.isFinite(rate))) continue;
-    fail("InvalidArgument", `chooseForm: ${name} is ${describe(rate)}`, "give a number above 0");
-  }
   const memoryBytes = options.memory === undefined ? null : parseBytes(options.memory);
-  const host = currentHost();
-  const { description: own } = chooseTarget(host, host.targets.native ? "native" : "wasm", { isPlanned: true }).target;
-  const { network: networkRate = own.rates.networkRate, latency: messageSeconds = own.rates.messageSeconds } = options;
-  const network = { ...(networkRate && { networkRate }), ...(messageSeconds && { messageSeconds }) };
-  const description = { ...own, collectives: true as const, rates: { ...own.rates, ...network } };
+  const description = formDescription(options);
   const all = forms.map((form) => {
     requireFunction("chooseForm", "step", form?.step, example);
     requireArray("chooseForm", "args", form.args, example);
     if (typeof form.name !== "string")
       fail("InvalidArgument", `chooseForm: the name of a form is ${describe(form.name)}`, example);
-    return { form, figures: figuresOf(form, memoryBytes, description) };
+    const { figures } = plannedForm(form, memoryBytes, description);
+    return { form, figures };
   });
+  return fastest("chooseForm", all, memoryBytes);
+}
+
+/** The target with the rates that options say. @internal */
+export function formDescription(options: ChooseFormOptions): TargetDescription {
+  const { network, latency, coresPerDevice = 1 } = options;
+  for (const [name, rate] of Object.entries({ network, latency, coresPerDevice })) {
+    if (rate === undefined || (rate > 0 && Number.isFinite(rate))) continue;
+    fail("InvalidArgument", `chooseForm: ${name} is ${describe(rate)}`, "give a number above 0");
+  }
+  const host = currentHost();
+  const { description: own } = chooseTarget(host, host.targets.native ? "native" : "wasm", { isPlanned: true }).target;
+  const { costs = own.rates } = options;
+  const rates = {
+    ...costs,
+    ...(network !== undefined && { networkRate: network }),
+    ...(latency !== undefined && { messageSeconds: latency }),
+    ...(coresPerDevice < 1 && { coresPerDevice }),
+  };
+  return { ...own, collectives: true, rates };
+}
+
+/** @internal */
+export const noneFits = (name: string, least: string, memoryBytes: number | null): TidemarkError =>
+  new TidemarkError(
+    "PlanInfeasible",
+    `${name}: the least that a device takes is ${least}, and it has ${formatBytes(memoryBytes ?? 0)}`,
+    { help: "give more devices, a smaller batch, or more memory" },
+  );
+
+/** The fastest of planned forms that fits; all of them with their figures. @internal */
+export function fastest<F extends ParallelForm>(
+  name: string,
+  all: readonly Pick<PlannedForm<F>, "form" | "figures">[],
+  memoryBytes: number | null,
+): ChosenForm<F> {
   const sorted = all.toSorted(
     ({ figures: a }, { figures: b }) =>
       Number(b.fits) - Number(a.fits) || a.predictedMs - b.predictedMs || a.arenaBytes - b.arenaBytes,
   );
   const { form, figures } = at(sorted, 0);
   const least = Math.min(...all.map((one) => one.figures.arenaBytes));
-  if (!figures.fits) {
-    const summary = `chooseForm: the least that a device takes is ${formatBytes(least)}, and it has ${formatBytes(memoryBytes ?? 0)}`;
-    throw new TidemarkError("PlanInfeasible", summary, { help: "give more devices, a smaller batch, or more memory" });
-  }
+  if (!figures.fits) throw noneFits(name, formatBytes(least), memoryBytes);
   const figuresOfAll = sorted.map((one) => one.figures);
   return { form, ...figures, forms: figuresOfAll, why: figuresOfAll.map((one) => lineOf(one, figures)).join("\n") };
 }

@@ -25,6 +25,16 @@ export {
   type ParallelState,
 } from "./data-parallel.ts";
 export { type ParallelExperts, type ParallelExpertsOptions, parallelExperts } from "./experts.ts";
+export {
+  type AutoFormOptions,
+  autoForm,
+  type FormSettings,
+  type FormsOptions,
+  type MeshForm,
+  type MeshModel,
+  type ModelOnMesh,
+  parallelForms,
+} from "./forms.ts";
 export { type Mesh, type MeshAxes, mesh, type Over, type Spec } from "./mesh.ts";
 export { type Device, onDevice } from "./on-device.ts";
 export { type PipelineModel, type PipelineOptions, type PipelineParams, pipeline } from "./pipeline/pipeline.ts";

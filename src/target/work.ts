@@ -6,7 +6,8 @@
  *   seconds = max(productFlops / productRate + arithmetic / arithmeticRate, memory) + calls · callSeconds
  *   memory  = bytes / cachedByteRate for the first `cacheBytes`, the rest / byteRate
  *
- * Exchanges with other devices take the time of their messages beside that: messages · messageSeconds + sentBytes / networkRate.
+ * Exchanges with other devices take the time of their messages beside that: messages · messageSeconds + sentBytes / networkRate. Where
+ * devices share cores, the seconds above are divided by what a device has of one.
  *
  * Pure functions of work and rates; no clock. Time is never negative, is zero for no work alone, and never falls when work
  * grows. Rates are measured once for a machine (cli/calibration.ts), or are the defaults of the target, which were measured
@@ -73,12 +74,15 @@ export interface CostModel {
   readonly networkRate?: number;
   /** Until a message arrives; default: `callSeconds`. */
   readonly messageSeconds?: number;
+  /** Where there are fewer cores than devices, the share of one that a device has while all of them compute; default: 1. */
+  readonly coresPerDevice?: number;
 }
 
 /** Milliseconds of one kernel; of several in a row when work was added up, with the caches counted once. */
 export function msOf(work: Work, model: CostModel): number {
   const compute = work.productFlops / model.productRate + work.arithmetic / model.arithmeticRate;
-  const here = 1000 * (Math.max(compute, memorySeconds(work.bytes, model)) + work.calls * model.callSeconds);
+  const alone = 1000 * (Math.max(compute, memorySeconds(work.bytes, model)) + work.calls * model.callSeconds);
+  const here = alone / (model.coresPerDevice ?? 1);
   return work.messages === undefined ? here : here + networkMs(work, model);
 }
 

@@ -10,18 +10,23 @@ import type { Deviation } from "../../api/deviation.ts";
 import { currentHost } from "../../api/host.ts";
 import { formatBytes } from "../../base/bytes.ts";
 import { counted, grouped, TidemarkError } from "../../base/errors.ts";
+import { communicator } from "../../node/mpi/communicator.ts";
+import { launched } from "../../node/mpi/launched.ts";
+import { formText } from "../../parallel/forms.ts";
 import { memoryChart } from "../../plan/memory-chart.ts";
 import { table } from "../../plan/table.ts";
 import { planTrace } from "../../plan/trace-events.ts";
 import { AWAITED_TARGET, chooseTarget, madeLater } from "../../runtime/choose-target.ts";
 import type { Target } from "../../runtime/device.ts";
 import { arenaSpace } from "../../target/description.ts";
+import type { CostModel } from "../../target/work.ts";
 import { storageOf, type Tensor } from "../../trace/tensor.ts";
 import { flatten } from "../../trace/tree.ts";
 import { type Arguments, type Command, type Io, integerOption, paintFor, usageError, writeJson } from "../command.ts";
 import { CONTRACT, stepResult } from "../contract.ts";
 import { deviationOf, deviationText } from "../deviation.ts";
 import { writeText } from "../files.ts";
+import { formAsked } from "../form-options.ts";
 import { loadProgram } from "../load.ts";
 import { baselineRss, type OutsideArena, outsideArena, peakRss, residentParts } from "../memory.ts";
 import {
@@ -36,6 +41,7 @@ import {
   onMesh,
   onNative,
 } from "../mesh.ts";
+import { type ChoiceFigures, formRun } from "../mesh-form.ts";
 import {
   compileOptions,
   PLAN_OPTIONS,
@@ -80,6 +86,8 @@ export interface BenchFigures extends PlanFigures {
   readonly steps: number;
   /** On several processes: the mesh, their number, what they exchange in a step, and the library. */
   readonly mesh?: MeshFigures;
+  /** With `--mesh auto`: the form that was chosen, and why. */
+  readonly auto?: ChoiceFigures;
 }
 
 /** The value below which a share of the sorted numbers lies, interpolated between neighbours. */
@@ -170,9 +178,10 @@ interface Measured {
   readonly settings: PlanSettings;
 }
 
-async function measure(program: MeshProgram, args: Arguments, io: Io): Promise<Measured> {
+async function measure(program: MeshProgram, args: Arguments, io: Io, costs?: CostModel): Promise<Measured> {
   const steps = integerOption(args, "steps", DEFAULT_STEPS, { least: 1 });
-  const settings = await planSettings(args, io, { kind: "training", name: program.name, program }, true);
+  const own = await planSettings(args, io, { kind: "training", name: program.name, program }, true);
+  const settings = costs ? { ...own, machine: { ...own.machine, costs } } : own;
   requireClock(args, settings);
   return madeLater(settings, (taken) => measureWith(program, taken, steps, io));
 }
@@ -321,18 +330,42 @@ function writeReport(io: Io, { figures, planned, settings }: Measured, extras: E
   io.out(`${benchText(figures, targetOf(settings))}\n${shown.join("\n")}`);
 }
 
+type Asked = NonNullable<ReturnType<typeof formAsked>>;
+
 const QUIET = { out: () => undefined, err: () => undefined };
+
+const NO_EXTRAS: Extras = { roofline: null, deviation: null, profile: null };
+
+function requireNoExtras(args: Arguments): void {
+  const other = ["profile", "roofline", "chrome-trace", "deviation"].find((option) => args.has(option));
+  if (other !== undefined) throw usageError(`bench: --${other} with --mesh or --microbatches`, `leave --${other} out`);
+}
+
+/** Measures a program in a form that is chosen, or spelled out. */
+async function benchInForm(program: AnyProgram, asked: Asked, args: Arguments, io: Io): Promise<void> {
+  requireNoExtras(args);
+  const own = (launched()?.rank ?? 0) === 0 ? io : { ...io, ...QUIET };
+  const { form, devices, costs, auto, mpi, program: onDevice } = formRun(program, asked, args, own);
+  if (auto) own.err(`${program.name} on ${devices} ${devices === 1 ? "device" : "devices"}: ${auto.form}\n`);
+  const measured = await measure(onDevice, args, own, costs);
+  const { microbatches } = form;
+  const split = { mesh: formText(form), devices, isDeterministic: args.has("deterministic"), microbatches };
+  const { stepCpuMs } = measured.figures;
+  const rankCpuMs = devices === 1 ? [stepCpuMs] : communicator("bench --mesh").numbers(stepCpuMs);
+  const mesh = { ...meshFigures(split, mpi, measured.planned.plan), rankCpuMs };
+  const figures = { ...measured.figures, mesh, ...(auto ? { auto } : {}) };
+  writeReport(own, { ...measured, figures }, NO_EXTRAS, args.has("json"));
+  if (auto && !args.has("json")) own.out(`${auto.why.join("\n")}\n`);
+}
 
 /** Measures a program on the processes of a mesh; one of them says what was found. */
 async function benchOnMesh(program: AnyProgram, split: MeshSettings, args: Arguments, io: Io): Promise<void> {
-  const other = ["profile", "roofline", "chrome-trace", "deviation"].find((option) => args.has(option));
-  if (other !== undefined) throw usageError(`bench: --${other} with --mesh or --microbatches`, `leave --${other} out`);
+  requireNoExtras(args);
   const own = split.rank === 0 ? io : { ...io, ...QUIET };
   const mpi = beginMpi(split);
   const measured = await measure(onMesh(program, split), args, own);
   const mesh = meshFigures(split, mpi, measured.planned.plan);
-  const extras = { roofline: null, deviation: null, profile: null };
-  writeReport(own, { ...measured, figures: { ...measured.figures, mesh } }, extras, args.has("json"));
+  writeReport(own, { ...measured, figures: { ...measured.figures, mesh } }, NO_EXTRAS, args.has("json"));
 }
 
 export const bench: Command = {
@@ -357,8 +390,9 @@ export const bench: Command = {
     ...PROGRESS_OPTION,
   },
   async run(given, io) {
-    const split = meshSettings(given);
-    const args = split && split.devices > 1 ? onNative(given) : given;
+    const form = formAsked(given);
+    const split = form ? null : meshSettings(given);
+    const args = form || (split && split.devices > 1) ? onNative(given) : given;
     const loaded = withAutocast(await loadProgram(args.positionals[0] as string), args);
     if (loaded.kind === "graph") {
       throw usageError(
@@ -368,6 +402,10 @@ export const bench: Command = {
     }
     if (args.has("deviation") && !args.has("lossy")) {
       throw usageError("bench: --deviation without --lossy", "give --lossy linear=4,rest=8");
+    }
+    if (form) {
+      await benchInForm(loaded.program, form, args, io);
+      return;
     }
     if (split) {
       await benchOnMesh(loaded.program, split, args, io);

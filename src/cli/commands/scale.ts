@@ -211,8 +211,8 @@ const DETAILS = [
   "--devices is tried, and the fastest that fits --memory is shown. Figures are what published systems keep, by term; --plan adds what",
   "the planner of this library keeps of a block.",
   "",
-  "Or it is a .pt2 or .onnx file, a module that exports program.model, or a built-in program: the step of one device on an axis data",
-  "is planned by this library within --memory, with each stage of ZeRO, and the fastest that fits is shown.",
+  "Or it is a .pt2 or .onnx file, a module that exports program.model, or a built-in program: the step of one device is planned by this",
+  "library within --memory in every form that the program has, on axes data, tensor and pipeline, and the fastest that fits is shown.",
 ].join("\n");
 
 export const scale: Command = {
@@ -237,7 +237,12 @@ export const scale: Command = {
     node: { value: "N", help: "devices of a tensor axis at most, where the mesh is chosen; default: 8" },
     flops: { value: "N", help: `operations a second of a device; default: ${RATES.flops}` },
     link: { value: "N", help: `bytes a second along tensor; default: ${RATES.linkBytes}` },
-    network: { value: "N", help: `bytes a second along the other axes; default: ${RATES.networkBytes}` },
+    network: {
+      value: "N",
+      help: `bytes a second along the other axes; default: ${RATES.networkBytes}, of a program the target's`,
+    },
+    latency: { value: "SECONDS", help: "of a program: until a message arrives; default: the target's" },
+    cores: { value: "N", help: "of a program: cores that the devices share; default: one for each" },
     plan: { help: "plan a block of one device with this library too" },
     html: { value: "FILE", help: "write a page of the devices side by side" },
     json: { help: "print one line of JSON" },

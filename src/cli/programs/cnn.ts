@@ -45,7 +45,7 @@ export const cnn: TrainingProgram<OptimizerState<CnnParams>> = training<CnnParam
   loss(p, x, y) {
     const first = relu(add(conv2d(x, p.c1), perChannel(p.c1b)));
     const second = relu(add(conv2d(first, p.c2, { stride: 2 }), perChannel(p.c2b)));
-    const hidden = relu(add(matmul(reshape(second, [BATCH, FLAT]), p.d1), p.d1b));
+    const hidden = relu(add(matmul(reshape(second, [-1, FLAT]), p.d1), p.d1b));
     return crossEntropy(add(matmul(hidden, p.d2), p.d2b), y);
   },
 });

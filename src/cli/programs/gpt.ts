@@ -20,7 +20,7 @@ import { columnLinear, parallelCrossEntropy, parallelEmbedding, rowLinear } from
 import type { Tensor } from "../../trace/tensor.ts";
 import { asPart } from "../../trace/trace.ts";
 import { classIds, INPUT_STREAM, type Numbers } from "./data.ts";
-import type { TensorAxis, TensorCut, TrainingProgram } from "./program.ts";
+import type { BlockForm, TensorAxis, TensorCut, TrainingProgram } from "./program.ts";
 import { training } from "./training.ts";
 
 /** Uniform with standard deviation 0.02. */
@@ -47,13 +47,16 @@ interface Size {
 type BlockName = "ln1g" | "ln1b" | "qkv" | "qkvb" | "proj" | "projb" | "ln2g" | "ln2b" | "fc" | "fcb" | "fo" | "fob";
 type Block = Readonly<Record<BlockName, Tensor>>;
 
-interface GptParams {
+interface GptShared {
   readonly tok: Tensor;
   readonly pos: Tensor;
-  readonly blocks: readonly Block[];
   readonly lnfg: Tensor;
   readonly lnfb: Tensor;
   readonly head?: Tensor;
+}
+
+interface GptParams extends GptShared {
+  readonly blocks: readonly Block[];
 }
 
 function blockParams(p: Numbers, width: number): Block {
@@ -139,16 +142,48 @@ function tokens({ batch, time, vocabulary }: Size, numbers: Numbers): readonly [
   return [numbers.ids([batch, time], () => from(0)), numbers.ids([batch, time], () => from(1))];
 }
 
+/** [texts, positions, width] in front of the blocks. */
+const embedded = (p: GptShared, x: Tensor, layers: Layers): Tensor =>
+  add(layers.rows(p.tok, x), slice(p.pos, [[0, x.shape[1] as number]]));
+
+function through(size: Size, x: Tensor, own: Block, layers: Layers): Tensor {
+  const [batch, here, width] = x.shape as [number, number, number];
+  const rows = reshape(x, [batch * here, width]);
+  const made = scope("block", () => block({ ...size, batch }, rows, own, layers));
+  return reshape(made, x.shape);
+}
+
+/** Logits [tokens, vocabulary], or the device's part of them, of what is behind the last block. */
+function headOf(p: GptShared, x: Tensor): Tensor {
+  const width = x.shape[2] as number;
+  const last = norm(reshape(x, [x.elements / width, width]), p.lnfg, p.lnfb);
+  return p.head ? matmul(last, p.head) : matmul(last, p.tok, { tb: true });
+}
+
+/** The model as blocks that are stages of a pipeline. */
+const blocksOf = (size: Size): BlockForm<GptParams, GptShared, Block> => ({
+  count: size.blocks,
+  split: ({ blocks, ...shared }) => ({ shared, blocks }),
+  // members in the order of the parameters
+  join: ({ tok, pos, ...rest }, blocks) => ({ tok, pos, blocks, ...rest }),
+  functions(axis) {
+    const layers = axis ? inParts(axis) : WHOLE;
+    return {
+      first: (shared, ...[x]) => embedded(shared, x as Tensor, layers),
+      block: (own, x) => through(size, x, own, layers),
+      last: (shared, y, ...[, targets]) =>
+        layers.loss(headOf(shared, y), reshape(targets as Tensor, [(targets as Tensor).elements])),
+    };
+  },
+});
+
 export function languageModel(name: string, title: string, size: Size): TrainingProgram<OptimizerState<GptParams>> {
   const { time, width, blocks, vocabulary, tied, heads } = size;
-  /** Logits [tokens, vocabulary], or the device's part of them. */
-  const logitsOf = (p: GptParams, x: Tensor, layers: Layers): Tensor => {
-    const [batch, here] = x.shape as [number, number];
-    const embedded = reshape(add(layers.rows(p.tok, x), slice(p.pos, [[0, here]])), [batch * here, width]);
-    const through = (h: Tensor, b: Block): Tensor => scope("block", () => block({ ...size, batch }, h, b, layers));
-    const last = norm(p.blocks.reduce(through, embedded), p.lnfg, p.lnfb);
-    return p.head ? matmul(last, p.head) : matmul(last, p.tok, { tb: true });
-  };
+  const logitsOf = (p: GptParams, x: Tensor, layers: Layers): Tensor =>
+    headOf(
+      p,
+      p.blocks.reduce((h, own) => through(size, h, own, layers), embedded(p, x, layers)),
+    );
   return training<GptParams>({
     name,
     title,
@@ -173,6 +208,7 @@ export function languageModel(name: string, title: string, size: Size): Training
         return layers.loss(logitsOf(p, x, layers), reshape(y, [y.elements]));
       },
     },
+    blocks: blocksOf(size) as unknown as BlockForm<GptParams>,
     loss(p, x, y, lengths) {
       const [batch, here] = x.shape as [number, number];
       const logits = logitsOf(p, x, WHOLE);

@@ -52,7 +52,7 @@ export const lstm: TrainingProgram<OptimizerState<LstmParams>> = training<LstmPa
       const memory = add(mul(sigmoid(f), c), mul(sigmoid(i), tanh(g)));
       return [mul(sigmoid(o), tanh(memory)), memory];
     };
-    const zero = zeros([BATCH, HIDDEN]);
+    const zero = zeros([x.shape[0] as number, HIDDEN]);
     const byTime = transpose(x, [1, 0, 2]);
     const [[h]] = scan<State, Tensor, readonly Tensor[]>((state, now) => [cell(state, now), []], [zero, zero], byTime);
     return crossEntropy(add(matmul(h, p.wo), p.bo), y);

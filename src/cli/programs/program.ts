@@ -41,12 +41,33 @@ export interface TensorForm<P extends object> {
   loss(axis: TensorAxis): (params: P, ...batch: readonly Tensor[]) => Tensor;
 }
 
+/** The functions of a model that is made of equal blocks. */
+export interface BlockFunctions<S extends object, B extends object> {
+  /** The operand of the first block. */
+  first(shared: S, ...batch: readonly Tensor[]): Tensor;
+  block(own: B, x: Tensor): Tensor;
+  /** The loss behind the last block. */
+  last(shared: S, y: Tensor, ...batch: readonly Tensor[]): Tensor;
+}
+
+/** The same model as equal blocks, with what is in front of them and behind them. */
+export interface BlockForm<P extends object, S extends object = object, B extends object = object> {
+  /** Their number. */
+  readonly count: number;
+  split(params: P): { readonly shared: S; readonly blocks: readonly B[] };
+  join(shared: S, blocks: readonly B[]): object;
+  /** With weights in parts, or whole. */
+  functions(axis: TensorAxis | null): BlockFunctions<S, B>;
+}
+
 /** What a step is made of, for `bench --mesh` and `--microbatches`: the loss is a mean over the rows of the batch. */
 export interface ModelParts<P extends object> {
   loss(params: P, ...batch: readonly Tensor[]): Tensor;
   readonly optimizer: Optimizer;
   /** For `--mesh tensor=2`. */
   readonly tensor?: TensorForm<P>;
+  /** For `--mesh pipeline=2`. */
+  readonly blocks?: BlockForm<P>;
 }
 
 export interface TrainingProgram<S = object> {

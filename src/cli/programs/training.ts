@@ -6,7 +6,7 @@ import type { Optimizer, OptimizerState } from "../../optim/optimizer.ts";
 import type { AnyFunction } from "../../trace/function.ts";
 import type { Tensor } from "../../trace/tensor.ts";
 import { drawn, type Numbers, typesAlone } from "./data.ts";
-import type { TensorAxis, TensorForm, TrainingProgram } from "./program.ts";
+import type { BlockForm, TensorAxis, TensorForm, TrainingProgram } from "./program.ts";
 
 /** The true lengths of padded dimensions, by name. */
 export type Lengths = Readonly<Record<string, Tensor>>;
@@ -23,12 +23,14 @@ export interface Model<P extends object> {
   readonly tensor?: Omit<TensorForm<P>, "loss"> & {
     loss(axis: TensorAxis): (params: P, x: Tensor, y: Tensor) => Tensor;
   };
+  /** The same as blocks. */
+  readonly blocks?: BlockForm<P>;
   /** `lengths`: of named dimensions, where x and y are padded. */
   loss(params: P, x: Tensor, y: Tensor, lengths?: Lengths): Tensor;
 }
 
 export function training<P extends object>(model: Model<P>): TrainingProgram<OptimizerState<P>> {
-  const { name, title, optimizer, axes, tensor } = model;
+  const { name, title, optimizer, axes, tensor, blocks } = model;
   const gradients = valueAndGrad((params: P, x: Tensor, y: Tensor, ...lengths: readonly Lengths[]) =>
     model.loss(params, x, y, ...lengths),
   );
@@ -53,6 +55,7 @@ export function training<P extends object>(model: Model<P>): TrainingProgram<Opt
       optimizer,
       loss: (params: P, ...[x, y]: readonly Tensor[]) => model.loss(params, x as Tensor, y as Tensor),
       ...(tensor ? { tensor: tensor as TensorForm<P> } : {}),
+      ...(blocks ? { blocks } : {}),
     },
     init: () => state(drawn()),
     batch: () => model.batch(drawn()),

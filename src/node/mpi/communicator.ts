@@ -188,6 +188,26 @@ export class Communicator implements Launched {
     return all;
   }
 
+  /** A text of rank 0, for all processes; those that are given none wait asleep. */
+  told(text: string): string {
+    const own = Buffer.from(this.rank === 0 ? text : "", "utf8");
+    const [bytes = 0] = this.numbers(own.length);
+    const mine = new Uint8Array(bytes);
+    mine.set(own);
+    return Buffer.from(this.#collected(0, mine).subarray(0, bytes)).toString("utf8");
+  }
+
+  /** A number of each process, by rank. */
+  numbers(own: number): readonly number[] {
+    const all = this.#collected(0, new Uint8Array(Float64Array.of(own).buffer));
+    return Array.from(new Float64Array(all.buffer));
+  }
+
+  /** How many processes of this run are on this machine; all of them ask together. */
+  countNear(): number {
+    return this.#library.size(this.#library.near(0));
+  }
+
   /** A collective of a program that is no C: its number. */
   prepare({ numbers, elements, label }: OwnExchange): number {
     return this.#library.prepare(numbers, elements, label);

@@ -17,6 +17,9 @@ import type { PipelineAction, PipelineSchedule } from "./schedule.ts";
 export const COLUMNS = ["what", "chunk", "microbatch", "xIn", "dyIn", "x", "dy", "kept", "late", "between"] as const;
 export type Column = (typeof COLUMNS)[number];
 
+/** Where the table has a column of a row: the row of device i in slot t is t·p + i. */
+export const columnOf = (row: number, column: Column): number => row * COLUMNS.length + COLUMNS.indexOf(column);
+
 /** `what` of a slot: 0 is nothing. */
 export const CODES: Readonly<Record<PipelineAction["what"], number>> = { forward: 1, backward: 2, weights: 3 };
 
@@ -145,7 +148,7 @@ export function pipelineRows(schedule: PipelineSchedule): PipelineRows {
   const length = Math.ceil(Math.max(...slots.map((own) => own.length)) / period) * period;
   const table = new Int32Array(length * stages * COLUMNS.length);
   const put = (t: number, device: number, column: Column, value: number): void => {
-    table[(t * stages + device) * COLUMNS.length + COLUMNS.indexOf(column)] = value;
+    table[columnOf(t * stages + device, column)] = value;
   };
   for (let t = 0; t < length; t++) {
     for (const device of slots.keys()) {

@@ -6,7 +6,7 @@
  *                   forward, backward or weights of one microbatch, or nothing
  *                   send the result on, and the cotangent of the operand back
  */
-import { scan, whileLoop } from "../../api/control.ts";
+import { scan, whileInTurns } from "../../api/control.ts";
 import { add, equal, logicalAnd, logicalNot } from "../../api/elementwise.ts";
 import { valueAndGrad } from "../../api/grad.ts";
 import { dynamicSlice, dynamicUpdate } from "../../api/indexing.ts";
@@ -21,7 +21,7 @@ import { flatten, type Tree, type TreeDef, unflatten } from "../../trace/tree.ts
 import { deviceIndex, permute, vary } from "../collectives.ts";
 import type { Over } from "../mesh.ts";
 import type { CutStage } from "./cut.ts";
-import { CODES, COLUMNS, type Column, type PipelineRows } from "./rows.ts";
+import { CODES, COLUMNS, type Column, columnOf, type PipelineRows } from "./rows.ts";
 
 type Tensors = readonly Tensor[];
 
@@ -96,14 +96,27 @@ const numbersOf =
   (column) =>
     reshape(dynamicSlice(row, [COLUMNS.indexOf(column)], [1]), []);
 
+/** The numbers of a slot, and which slot of a period it is. */
+interface Slot {
+  readonly row: Tensor;
+  readonly j: number;
+}
+
+/** Whether this device does something in a slot, and which devices do it in which periods (ops/loops.ts). */
+interface Does {
+  readonly isSo: Tensor;
+  readonly row: Tensor;
+  readonly turns: string;
+}
+
 /**
  * The state after `fn` where it is so, and as it is where it is not, in its place. The numbers of the slot are a part of what the loop
  * changes: what is computed from them is computed in the loop, and not in front of it.
  */
-function where<S extends Tree>(isSo: Tensor, row: Tensor, state: S, fn: (state: S, of: Numbers) => S): S {
+function where<S extends Tree>({ isSo, row, turns }: Does, state: S, fn: (state: S, of: Numbers) => S): S {
   type State = [left: Tensor, row: Tensor, state: S];
   const body = ([left, own, now]: State): State => [logicalNot(left), add(own, 1), fn(now, numbersOf(own))];
-  const [, , made] = whileLoop(([left]: State) => left, body, [isSo, row, state] as State);
+  const [, , made] = whileInTurns(([left]: State) => left, body, [isSo, row, state] as State, { turns });
   return made;
 }
 
@@ -137,47 +150,58 @@ class Slots {
     let now = carry;
     for (let j = 0; j < this.#parts.rows.period; j++) {
       const row = reshape(dynamicSlice(table, [j, this.#me, 0], [1, 1, COLUMNS.length]), [COLUMNS.length]);
-      now = this.#slot(now, row, j);
+      now = this.#slot(now, { row, j });
     }
     return now;
   }
 
-  #slot(given: Carry, row: Tensor, j: number): Carry {
+  #slot(given: Carry, slot: Slot): Carry {
     const { over, rows, own } = this.#parts;
-    const of = numbersOf(row);
+    const of = numbersOf(slot.row);
+    const send = (x: Tensor, pairs: readonly (readonly [number, number])[]): Tensor => permute(x, { over, pairs });
     let now: Carry = { ...given, x: put(given.x, given.y, of("xIn")) };
-    now = this.#begin(now, row);
-    for (const c of own.keys()) now = this.#forward(now, row, c);
+    now = this.#begin(now, slot);
+    for (const c of own.keys()) now = this.#forward(now, slot, c);
     now = { ...now, dy: put(now.dy, now.dx, of("dyIn")) };
-    now = this.#end(now, row);
-    const y = permute(now.y, { over, pairs: at(rows.forward, j) });
-    for (const c of own.keys()) now = this.#backward(now, row, c);
-    now = this.#begun(now, row);
-    const dx = permute(now.dx, { over, pairs: at(rows.backward, j) });
-    for (const c of own.keys()) now = this.#weights(now, row, c);
+    now = this.#end(now, slot);
+    const y = send(now.y, at(rows.forward, slot.j));
+    for (const c of own.keys()) now = this.#backward(now, slot, c);
+    now = this.#begun(now, slot);
+    const dx = send(now.dx, at(rows.backward, slot.j));
+    for (const c of own.keys()) now = this.#weights(now, slot, c);
     return { ...now, y, dx };
   }
 
-  #does(row: Tensor, what: keyof typeof CODES, chunk: number): Tensor {
+  /** `only`: no other device does it. */
+  #does({ row, j }: Slot, what: keyof typeof CODES, chunk: number, only?: number): Does {
+    const { rows, stages } = this.#parts;
     const of = numbersOf(row);
-    return logicalAnd(equal(of("what"), CODES[what] ?? 0), equal(of("chunk"), chunk));
+    const isTurn = logicalAnd(equal(of("what"), CODES[what] ?? 0), equal(of("chunk"), chunk));
+    const turn = (device: number, slot: number): string => {
+      const number = (column: Column): number => at(rows.table, columnOf(slot * stages + device, column));
+      const isOwn = only === undefined || only === device;
+      return isOwn && number("what") === CODES[what] && number("chunk") === chunk ? "1" : "0";
+    };
+    const periods = Array.from({ length: rows.slots / rows.period }, (_, period) => period * rows.period + j);
+    const turns = Array.from({ length: stages }, (_, device) => periods.map((slot) => turn(device, slot)).join(""));
+    const isSo = only === undefined ? isTurn : logicalAnd(isTurn, equal(this.#me, only));
+    return { isSo, row, turns: turns.join() };
   }
 
   /** The operand of the first stage. */
-  #begin(now: Carry, row: Tensor): Carry {
+  #begin(now: Carry, slot: Slot): Carry {
     const { first, shared, batchAt } = this.#parts;
-    const isFirst = logicalAnd(this.#does(row, "forward", 0), equal(this.#me, 0));
-    const x = where(isFirst, row, now.x, (store, of) => {
+    const x = where(this.#does(slot, "forward", 0, 0), now.x, (store, of) => {
       const made = first(unflatten(shared.def, shared.leaves) as Tree, batchAt(of("microbatch")));
       return put(store, made, of("x"));
     });
     return { ...now, x };
   }
 
-  #forward(now: Carry, row: Tensor, c: number): Carry {
+  #forward(now: Carry, slot: Slot, c: number): Carry {
     const { cut, own } = this.#parts;
     const { y, kept, late } = now;
-    const done = where(this.#does(row, "forward", c), row, { y, kept, late }, (state, of) => {
+    const done = where(this.#does(slot, "forward", c), { y, kept, late }, (state, of) => {
       const made = cut.forward(at(own, c), taken(now.x, of("x")));
       return {
         y: made.y,
@@ -189,11 +213,11 @@ class Slots {
   }
 
   /** The loss of a microbatch behind the last stage, and the cotangent that its backward pass begins with, in the place of the result. */
-  #end(now: Carry, row: Tensor): Carry {
+  #end(now: Carry, slot: Slot): Carry {
     const { last, shared, batchAt, own, stages } = this.#parts;
-    const isLast = logicalAnd(this.#does(row, "forward", own.length - 1), equal(this.#me, stages - 1));
+    const isLast = this.#does(slot, "forward", own.length - 1, stages - 1);
     const { y, dy, loss, shared: grads } = now;
-    const done = where(isLast, row, { y, dy, loss, shared: grads }, (state, of) => {
+    const done = where(isLast, { y, dy, loss, shared: grads }, (state, of) => {
       const lossOf = (leaves: readonly Tensor[], y: Tensor): Tensor =>
         last(unflatten(shared.def, leaves) as Tree, y, batchAt(of("microbatch")));
       const [own, [more, cotangent]] = valueAndGrad(lossOf, { argnums: [0, 1] })(shared.leaves, state.y);
@@ -207,12 +231,12 @@ class Slots {
     return { ...now, ...done };
   }
 
-  #backward(now: Carry, row: Tensor, c: number): Carry {
+  #backward(now: Carry, slot: Slot, c: number): Carry {
     const { cut, own } = this.#parts;
     const { dx, between } = now;
     // a state that is handed through would be copied
     const sums = cut.apart ? [] : at(now.own, c);
-    const done = where(this.#does(row, "backward", c), row, { dx, between, sums }, (state, of) => {
+    const done = where(this.#does(slot, "backward", c), { dx, between, sums }, (state, of) => {
       const stored = { kept: this.#read(now.kept, of("kept")), late: this.#read(now.late, of("late")) };
       const made = cut.backward(at(own, c), stored, taken(now.dy, of("dy")));
       return {
@@ -229,11 +253,10 @@ class Slots {
   }
 
   /** The backward pass of what is in front of the first stage; what is sent back from here is not read. */
-  #begun(now: Carry, row: Tensor): Carry {
+  #begun(now: Carry, slot: Slot): Carry {
     const { first, shared, batchAt } = this.#parts;
-    const isFirst = logicalAnd(this.#does(row, "backward", 0), equal(this.#me, 0));
     const begin = { dx: now.dx, shared: now.shared };
-    const { shared: sums } = where(isFirst, row, begin, (state, of) => {
+    const { shared: sums } = where(this.#does(slot, "backward", 0, 0), begin, (state, of) => {
       const firstOf = (leaves: readonly Tensor[]): Tensor =>
         first(unflatten(shared.def, leaves) as Tree, batchAt(of("microbatch")));
       const [, back] = vjp(firstOf, shared.leaves);
@@ -243,10 +266,10 @@ class Slots {
     return { ...now, shared: sums };
   }
 
-  #weights(now: Carry, row: Tensor, c: number): Carry {
+  #weights(now: Carry, slot: Slot, c: number): Carry {
     const { cut, own } = this.#parts;
     if (!cut.apart) return now;
-    const sums = where(this.#does(row, "weights", c), row, at(now.own, c), (state, of) => {
+    const sums = where(this.#does(slot, "weights", c), at(now.own, c), (state, of) => {
       const stored = { late: this.#read(now.late, of("late")), between: this.#read(now.between, of("between")) };
       return addAll(state, cut.weights(at(own, c), stored));
     });

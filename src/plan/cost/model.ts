@@ -10,6 +10,7 @@ import { type CostModel, msOf, NO_WORK, networkMs, type Work } from "../../targe
 import type { Plan } from "../problem.ts";
 import type { PlanStep } from "../program.ts";
 import { CopyClock, copyMs, isStart, isWait } from "./queues.ts";
+import { type TurnCosts, waitingMs } from "./turns.ts";
 
 /** Costs of nodes on a target. */
 export interface NodeCosts {
@@ -51,6 +52,12 @@ export function queuedMs({ node, copy }: PlanStep, costs: NodeCosts): number {
   return copy ? copyMs(copy, costs.rates) : networkMs(costs.workOf(node), costs.rates);
 }
 
+const turnCosts = (costs: NodeCosts): TurnCosts => ({
+  msOf: (body) => planMs(body, costs),
+  meets: ({ node, exchange }) => (exchange ? exchange.kind === "wait" : (costs.workOf(node).messages ?? 0) > 0),
+  coresPerDevice: costs.rates.coresPerDevice ?? 1,
+});
+
 /** Milliseconds of a step on queue 0; none for renamings, copies between spaces and collectives in flight. */
 export function stepMs(plan: Plan, step: PlanStep, costs: NodeCosts): number {
   const { node, alias, writes, bodies, copy, exchange } = step;
@@ -58,12 +65,21 @@ export function stepMs(plan: Plan, step: PlanStep, costs: NodeCosts): number {
   const control = bodies && controlRuns(node);
   if (control) {
     // Counted per iteration: the data of one iteration may fit the caches when that of all iterations does not.
-    const runs = bodies.reduce((ms, body, n) => ms + at(control.runs, n) * planMs(body, costs), 0);
+    const runs = bodies.reduce((ms, body, n) => {
+      const often = at(control.runs, n);
+      return ms + often * planMs(body, costs) + waitingMs(body, often, turnCosts(costs));
+    }, 0);
     return runs + movedMs(control.copied, costs);
   }
   const [first] = writes;
   const inPlace = first !== undefined && plan.inPlace.has(first);
   return msOf(costs.workOf(node, inPlace), costs.rates);
+}
+
+/** Whether nothing else happens while a copy or a collective is in flight: cores that devices share carry messages too, where they are needed. */
+function isDoneAtOnce(step: PlanStep, { copiesBlock = false, rates }: NodeCosts): boolean {
+  if (!isStart(step)) return false;
+  return step.copy ? copiesBlock : (rates.coresPerDevice ?? 1) < 1;
 }
 
 /** Milliseconds of one run of a plan: arguments written into the arena, every step, the copies at the end. */
@@ -74,7 +90,7 @@ export function planMs(plan: Plan, costs: NodeCosts): number {
   const clock = new CopyClock();
   for (const step of steps) {
     if (isWait(step)) ms = clock.wait(step, ms);
-    else if (step.copy && costs.copiesBlock) ms += queuedMs(step, costs);
+    else if (isDoneAtOnce(step, costs)) ms += queuedMs(step, costs);
     else if (isStart(step)) clock.start(step, ms, queuedMs(step, costs));
     else ms += stepMs(plan, step, costs);
   }
