@@ -68,9 +68,7 @@ describe("a folder", () => {
     const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "ignore" });
     const gone = new Promise((done) => child.on("exit", done));
     const lock = { pid: child.pid, thread: 0, host: hostname(), started: null };
-    // a run on several processes, the first of which was killed, and the last not yet
-    const several = { ...lock, pid: 2 ** 30, ranks: [{ ...lock, pid: 2 ** 30 + 1 }, lock] };
-    for (const owner of [lock, several]) {
+    for (const owner of [lock, { ...lock, ranks: [lock, lock] }]) {
       writeFileSync(lockOf(directory), JSON.stringify(owner));
       await expect(training(directory)).rejects.toMatchObject({
         code: "StorageError",
@@ -80,6 +78,16 @@ describe("a folder", () => {
     child.kill();
     await gone;
     await expect(training(directory)).resolves.toMatchObject({ ran: 3 });
+  });
+
+  it("of several processes, the first of which was killed and the last not yet, is free when all are gone", async () => {
+    const directory = folder();
+    const child = spawn(process.execPath, ["-e", "setTimeout(() => {}, 500)"], { stdio: "ignore" });
+    const last = { pid: child.pid, thread: 0, host: hostname(), started: null };
+    const owner = { ...last, pid: 2 ** 30, ranks: [{ ...last, pid: 2 ** 30 + 1 }, last] };
+    writeFileSync(lockOf(directory), JSON.stringify(owner));
+    await expect(training(directory)).resolves.toMatchObject({ ran: 3 });
+    expect(child.exitCode).toBe(0);
   });
 
   it("is taken over from an earlier process of the same number, another machine, and a lock that is not whole", async () => {

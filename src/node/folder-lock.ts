@@ -16,6 +16,7 @@
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { threadId } from "node:worker_threads";
 import { TidemarkError } from "../base/errors.ts";
 import type { Files } from "./files.ts";
@@ -125,16 +126,27 @@ async function clear(files: Files, path: string): Promise<void> {
   else await files.remove(aside);
 }
 
+/** How long processes of a run of which one is gone may take to end: the others are ended within seconds. */
+const ENDING_MS = 5000;
+const LOOK_MS = 100;
+
+const isEnding = (owner: Owner): boolean =>
+  (owner.ranks ?? []).length > 0 && ![owner, ...(owner.ranks ?? [])].every(isAlive);
+
 async function acquire(files: Files, name: string, folder: string, ranks: readonly Owner[]): Promise<string> {
   const path = join(folder, LOCK);
   const text = `${JSON.stringify({ ...ourselves(), ...(ranks.length > 0 && { ranks }) })}\n`;
   try {
     await files.makeFolder(folder);
-    while (!(await files.create(path, new TextEncoder().encode(text)))) {
+    for (let waited = 0; !(await files.create(path, new TextEncoder().encode(text))); ) {
       const owner = await ownerIn(files, path);
       const alive = owner && aliveOf(owner);
-      if (alive) refuse(name, folder, alive.pid);
-      await clear(files, path);
+      if (!alive) await clear(files, path);
+      else if (waited >= ENDING_MS || !isEnding(owner)) refuse(name, folder, alive.pid);
+      else {
+        await sleep(LOOK_MS);
+        waited += LOOK_MS;
+      }
     }
     return text;
   } catch (error) {

@@ -274,8 +274,14 @@ interface Search<P extends Tree, B extends readonly Tree[]> {
 }
 
 /** A form that is larger than the memory without recomputing. */
-interface Larger extends Pick<FormFigures, "predictedMs" | "arenaBytes">, Pick<PlannedForm, "persistentBytes"> {
+interface Larger extends Pick<FormFigures, "predictedMs" | "arenaBytes"> {
   readonly settings: FormSettings;
+}
+
+/** Forms whose state alone is larger than the memory. */
+interface TooLarge {
+  readonly family: readonly FormSettings[];
+  readonly persistentBytes: number;
 }
 
 /** Every form without a limit: those that fit are done; of the others that is the least time that they take. */
@@ -283,30 +289,38 @@ function planWithoutLimit<P extends Tree, B extends readonly Tree[]>(
   { model, memoryBytes, description, planned }: Search<P, B>,
   all: readonly FormSettings[],
 ) {
+  const memory = memoryBytes ?? Number.POSITIVE_INFINITY;
   const fitting: Found<P, B>[] = [];
   const larger: Larger[] = [];
+  const tooLarge: TooLarge[] = [];
   const skipped: FormSettings[] = [];
+  let best = Number.POSITIVE_INFINITY;
   for (const family of families(all)) {
     let least = Number.POSITIVE_INFINITY;
-    let isOver = false;
-    for (const settings of family) {
-      if (isOver) {
-        skipped.push(settings);
-        continue;
-      }
+    for (const [i, settings] of family.entries()) {
       const one = plannedForm(formOf(model, settings), null, description);
+      const { persistentBytes } = one;
       const { arenaBytes, predictedMs } = one.figures;
-      if (memoryBytes !== null && arenaBytes > memoryBytes) {
-        larger.push({ settings, arenaBytes, predictedMs, persistentBytes: one.persistentBytes });
-        continue;
+      // what stays between steps is the same for any number of microbatches
+      if (persistentBytes > memory) {
+        tooLarge.push({ family: family.slice(i), persistentBytes });
+        break;
       }
-      planned?.(one);
-      fitting.push({ form: one.form, figures: one.figures });
-      isOver = predictedMs >= least;
+      const fits = arenaBytes <= memory;
+      if (fits) {
+        planned?.(one);
+        fitting.push({ form: one.form, figures: one.figures });
+        best = Math.min(best, predictedMs);
+      } else larger.push({ settings, arenaBytes, predictedMs });
+      // more microbatches take longer from here on
+      if (predictedMs >= least && (fits || predictedMs >= best)) {
+        skipped.push(...family.slice(i + 1));
+        break;
+      }
       least = Math.min(least, predictedMs);
     }
   }
-  return { fitting, larger: larger.toSorted((x, y) => x.predictedMs - y.predictedMs), skipped };
+  return { fitting, larger: larger.toSorted((x, y) => x.predictedMs - y.predictedMs), tooLarge, skipped };
 }
 
 /** Plans forms of one model, which are told `planned` one by one. @internal */
@@ -318,14 +332,11 @@ export function searchForms<P extends Tree, B extends readonly Tree[]>(
 ): ChosenForm<MeshForm<P, B>> {
   const memoryBytes = options.memory === undefined ? null : parseBytes(options.memory);
   const search = { model, memoryBytes, description: formDescription(options), planned };
-  const { fitting, larger, skipped } = planWithoutLimit(search, all);
+  const { fitting, larger, tooLarge, skipped } = planWithoutLimit(search, all);
   const found = [...fitting];
   let best = Math.min(...fitting.map(({ figures }) => figures.predictedMs));
   const late: Larger[] = [];
-  const isHopeless = ({ persistentBytes }: Larger): boolean => memoryBytes !== null && persistentBytes > memoryBytes;
-  const hopeless = larger.filter(isHopeless);
   for (const one of larger) {
-    if (isHopeless(one)) continue;
     if (one.predictedMs >= best) {
       late.push(one);
       continue;
@@ -336,13 +347,14 @@ export function searchForms<P extends Tree, B extends readonly Tree[]>(
     if (within.figures.fits) best = Math.min(best, within.figures.predictedMs);
   }
   if (found.length === 0) {
-    const stays = formatBytes(Math.min(...hopeless.map(({ persistentBytes }) => persistentBytes)));
+    const stays = formatBytes(Math.min(...tooLarge.map(({ persistentBytes }) => persistentBytes)));
     throw noneFits(name, `${stays} for what stays between steps alone`, memoryBytes);
   }
   const chosen = fastest(name, found, memoryBytes);
   const lines = [
-    ...hopeless.map(
-      (one) => `${formText(one.settings)} does not fit: ${formatBytes(one.persistentBytes)} stay between steps`,
+    ...tooLarge.map(
+      ({ family, persistentBytes }) =>
+        `${rangeText(family)} does not fit: ${formatBytes(persistentBytes)} stay between steps`,
     ),
     ...late.map(({ settings, arenaBytes, predictedMs }) => {
       const ratio = (predictedMs / chosen.predictedMs).toFixed(2);

@@ -147,6 +147,8 @@ class DeviceRun<R> {
   readonly #name = `${Date.now()} ${Math.random()} ${lastRun}`;
   readonly #running: ModuleThread[] = [];
   readonly #results = new Map<number, R>();
+  /** Devices that failed because another one had. */
+  readonly #followers = new Set<number>();
   #resolve: (results: readonly R[]) => void = () => undefined;
   #reject: (error: unknown) => void = () => undefined;
   #isOver = false;
@@ -209,8 +211,9 @@ class DeviceRun<R> {
         if (this.#results.size === this.#options.devices) this.#finish();
         return;
       case "failed":
-        // the one that failed first says so too
-        if (!message.follows) this.#fail(rank, failureOf(rank, this.#options.devices, message.error, message.state));
+        // the one that failed first says so too, perhaps later
+        if (message.follows) this.#followers.add(rank);
+        else this.#fail(rank, failureOf(rank, this.#options.devices, message.error, message.state));
     }
   }
 
@@ -232,7 +235,7 @@ class DeviceRun<R> {
 
   /** A thread is not there any more. */
   #gone(rank: number, why: string): void {
-    if (this.#isOver || this.#results.has(rank)) return;
+    if (this.#isOver || this.#results.has(rank) || this.#followers.has(rank)) return;
     const summary = `rank ${rank} of ${this.#options.devices} did not return: ${why}; the other devices are ended too`;
     const help = "its module has to call onDevice(…), and to stay until that has returned";
     this.#fail(rank, new TidemarkError("DeviceFailed", summary, { help }));

@@ -146,8 +146,7 @@ class ReduceSchedule {
   acc = 0;
   blockSum = 0;
   total = 0;
-  /** Terms that are not yet combined, and how many. */
-  terms = 0;
+  /** Terms that may be loaded before they are combined. */
   loadsAhead = 1;
 
   constructor(nest: ReduceNest, operands: readonly Operand[], device: DeviceClass) {
@@ -163,7 +162,6 @@ class ReduceSchedule {
     this.memories = new Memories(this.operands);
     [this.acc, this.blockSum, this.total] = [this.#local(), this.#local(), this.#local()];
     this.loadsAhead = this.#aheadOf(threads);
-    this.terms = this.memories.add({ scope: "local", dtype: this.nest.dtype, elements: this.loadsAhead });
     const made = build();
     return { ...made, memories: this.memories.list };
   }
@@ -263,10 +261,11 @@ class ReduceSchedule {
 
   #chunk(start: Index, width: number, term: (i: Index) => Expr): readonly Statement[] {
     if (width === 1) return [this.#into(this.acc, term(start))];
+    const terms = this.memories.add({ scope: "local", dtype: this.nest.dtype, elements: width });
     const [ahead, next] = [counter("ahead", width), counter("next_term", width)];
     const index = varIndex(ahead);
-    const compute = storing({ operand: this.terms, index, value: term(addIndex(start, index)) });
-    const combine = this.#into(this.acc, this.memories.read(this.terms, varIndex(next)));
+    const compute = storing({ operand: terms, index, value: term(addIndex(start, index)) });
+    const combine = this.#into(this.acc, this.memories.read(terms, varIndex(next)));
     return [...loop(ahead, [compute], true), ...loop(next, [combine], true)];
   }
 

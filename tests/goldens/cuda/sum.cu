@@ -4,7 +4,7 @@ extern "C" __global__ void __launch_bounds__(256) tide_launch_0(f32 *global_1, f
   const idx block_9 = (idx)blockIdx.x;
    {
     f32 local_3[1];
-    f32 local_6[32];
+    f32 local_6[8];
     const idx i_10 = 256 * block_9 + thread_8;
     if (i_10 < 1600) {
       local_3[0] = 0.0f;
