@@ -22,14 +22,17 @@ const WORKERS = 2;
 
 /** Minutes of processor time: `npm run test:slow` runs them. */
 export const SLOW = [
+  "tests/adding-a-type.test.ts",
   "tests/budget-order.test.ts",
   "tests/cuda-registers.test.ts",
   "tests/damaged-files-all.test.ts",
   "tests/random-lengths.test.ts",
   "tests/models-of-others-all.test.ts",
   "tests/offload-chain-slow-link.test.ts",
+  "tests/explainer.test.ts",
   "tests/explainer-all.test.ts",
   "tests/fit-all.test.ts",
+  "tests/mpi-gpt.test.ts",
   "tests/onnx/checker.test.ts",
   "tests/remat.test.ts",
   "tests/resident-memory.test.ts",

@@ -32,7 +32,7 @@ interface Manifest {
 }
 
 /** Limits of bundles that use some functions, minified and compressed, in kB. */
-const BUNDLES = { tensor: 6.5, core: 161, budget: 186, "budget, later": 73, tidemark: 275 };
+const BUNDLES = { tensor: 6.5, core: 161, budget: 187, "budget, later": 73, tidemark: 275 };
 
 /** What the bundler adds to keep the name of a function: a change of that function alone. */
 const isNaming = (statement: string): boolean =>
