@@ -46,6 +46,15 @@ function bench(program, options) {
   return JSON.parse(out.trim().split("\n").at(-1));
 }
 
+/** Null where it fails: what it says is on stderr, and its row has no times. */
+function tried(program, options) {
+  try {
+    return bench(program, options);
+  } catch {
+    return null;
+  }
+}
+
 const cores = availableParallelism();
 const loadNow = () => Number(readFileSync("/proc/loadavg", "utf8").split(" ")[0]);
 const meshOf = ({ name }) =>
@@ -76,7 +85,8 @@ function compared(program, budget) {
   for (let round = 0; round < Number(values.rounds); round++) {
     for (const row of rows) {
       const load = loadNow();
-      const found = bench(program, [...row.arguments, "--budget", budget, ...rates, "--steps", values.steps]);
+      const found = tried(program, [...row.arguments, "--budget", budget, ...rates, "--steps", values.steps]);
+      if (found === null) continue;
       if (found.stepMs.p10 < row.measuredMs) Object.assign(row, { measuredMs: found.stepMs.p10, load });
       const cpuMs = found.mesh.rankCpuMs.reduce((sum, ms) => sum + ms, 0) / cores;
       row.cpuMs = Math.min(row.cpuMs, cpuMs);
