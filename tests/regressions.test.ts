@@ -1,6 +1,6 @@
 /** @file Programs that once went wrong, each as small as it could be made. */
 import { expect, test } from "vitest";
-import "../src/node/index.ts";
+import "./support/host.ts";
 import {
   checkpoint,
   compile,
