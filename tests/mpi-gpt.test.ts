@@ -4,6 +4,10 @@ import { tidemark } from "./support/command.ts";
 import { bundleRanks, type Ended, mpiProblem, runRanks } from "./support/mpi-run.ts";
 
 const problem = mpiProblem();
+if (problem !== null) {
+  if (process.env.CI) throw new Error(`tests on several processes cannot run: ${problem}`);
+  console.warn(`SKIPPED: tests on several processes: ${problem} (Debian: apt-get install openmpi-bin libopenmpi-dev)`);
+}
 
 /** The JSON that rank 0 printed. */
 function foundBy({ status, out, err }: Ended): Record<string, unknown> {
